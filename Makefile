@@ -1,0 +1,40 @@
+# Every target does its own set-up: a fresh clone needs Python 3.11 or newer and nothing else.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+TORCH  ?= torch==2.13.0
+
+.PHONY: demo test test-long test-torch lint bench docs clean
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,plot,bench]"
+	touch $@
+
+demo: $(VENV)/.installed        ## fit a multi-target SVR on embedded data and show the result
+	$(BIN)/python -m kstonet.demo
+
+test: $(VENV)/.installed        ## the default suite, minutes
+	$(BIN)/python -m pytest
+
+test-long: $(VENV)/.installed   ## slow checks at full size
+	$(BIN)/python -m pytest tests/long
+
+test-torch: $(VENV)/.installed  ## the same engine on PyTorch tensors (CPU build)
+	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(BIN)/python -m pytest tests/gram/test_torch.py
+
+lint: $(VENV)/.installed        ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed       ## side-by-side timings; set KSTONET_DATA to use the real sets
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check scikit-learn-intelex
+	$(BIN)/python benchmarks/svr.py
+
+docs: $(VENV)/.installed        ## check that the documents' code blocks run
+	$(BIN)/python -m pytest --doctest-glob="*.md" README.md docs
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

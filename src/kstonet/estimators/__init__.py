@@ -1,0 +1,5 @@
+"""The estimators: validation, defaults, scikit-learn manners."""
+
+from kstonet.estimators.multi_target_svr import MultiTargetSVR
+
+__all__ = ["MultiTargetSVR"]

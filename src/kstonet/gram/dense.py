@@ -1,0 +1,265 @@
+"""The Gram matrix in memory, with one cached factor of K + shift·I."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from kstonet._arrays import Array, astype, like, low_precision, machine_epsilon, namespace, to_numpy, zeros
+from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError, factor_with_jitter
+from kstonet.gram.kernels import Kernel, Precomputed
+from kstonet.gram.memory import require_memory
+from kstonet.gram.pivoted import LEFT_OUT, LowRankSolver, PivotedCholesky
+
+BLOCK_BYTES = 64 * 2**20  # size of one block of kernel values while building or predicting
+MIXED_PRECISION_FROM = 2000  # rows; below it a float64 factor costs milliseconds
+
+
+@dataclass(frozen=True)
+class _Shifted:
+    shift: float
+    factor: Any
+
+    def solve(self, rows: Array) -> Array:
+        return self.factor.solve(rows)
+
+
+def _blocks(rows: int, columns: int, most: int | None = None) -> Iterator[slice]:
+    """Row slices whose float64 blocks of ``columns`` columns stay within ``BLOCK_BYTES``."""
+    step = max(1, BLOCK_BYTES // (8 * max(columns, 1)))
+    step = step if most is None else min(step, most)
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
+
+
+def cross_blocks(kernel: Kernel, X: Array, X_train: Array) -> Iterator[tuple[slice, Array]]:
+    """Yield ``(rows, k(X[rows], X_train))`` in blocks of bounded memory, for prediction."""
+    for rows in _blocks(X.shape[0], X_train.shape[0]):
+        yield rows, kernel(like(X_train, X[rows]), X_train)
+
+
+class DenseGram:
+    """A dense kernel matrix and its shifted factor.
+
+    Kernel values are computed in float64 and rounded once to ``dtype``, so that a float32 Gram is the rounding of the
+    exact one. For large n the factor of K + shift·I is kept in float32, where the shift dominates float32 rounding: half
+    the work and half the traffic, and the solver refines with products by the true K.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        Training rows; the matrix itself for a precomputed kernel.
+    kernel : Kernel
+        From :func:`kstonet.gram.make_kernel`.
+    dtype : {"float64", "float32"}
+        Precision of the stored matrix.
+    max_memory : float, optional
+        Bytes that matrix and factor may take together; default 80 % of the available memory.
+
+    Raises
+    ------
+    GramTooLargeError
+        Before anything is allocated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet.gram import DenseGram, make_kernel
+    >>> X = np.linspace(0, 1, 4)[:, None]
+    >>> gram = DenseGram(X, make_kernel("rbf", X, gamma=1.0))
+    >>> gram.product(np.ones((1, 4))).round(3)
+    array([[2.904, 3.431, 3.431, 2.904]])
+    """
+
+    def __init__(self, X: Array, kernel: Kernel, *, dtype: str = "float64", max_memory: float | None = None) -> None:
+        if dtype not in ("float64", "float32"):
+            raise ValueError(f"dtype={dtype!r} must be 'float64' or 'float32'.")
+        xp = namespace(X)
+        self.n = int(X.shape[0])
+        self.kernel = kernel
+        self.dtype = getattr(xp, dtype)
+        self._mixed = dtype == "float64" and self.n > MIXED_PRECISION_FROM
+        held = f"matrix in float64, factor in {'float32' if self._mixed else 'float64'}" if dtype == "float64" else "in float32"
+        require_memory(self.n, self.bytes_needed(self.n, dtype), max_memory, held)
+        X = astype(X, xp.float64)
+        if isinstance(kernel, Precomputed):
+            self._X = X[:, :0]  # prediction needs the number of training rows only
+            self._matrix = self._from_user(X)
+        else:
+            self._X = X
+            self._matrix = self._build()
+        self._norm_bound = max((float(abs(self._matrix[rows]).sum(1).max()) for rows in _blocks(self.n, self.n)), default=0.0)
+        self._shifted: _Shifted | None = None
+        self._low_rank: PivotedCholesky | None = None
+        self._low_rank_tried = 0.0
+        self._n_factorizations = 0
+        if not kernel.positive_semidefinite:
+            self._check_positive_semidefinite()
+
+    @staticmethod
+    def bytes_needed(n: int, dtype: str = "float64") -> int:
+        """Bytes of matrix and factor for n rows.
+
+        Examples
+        --------
+        >>> DenseGram.bytes_needed(10_000)
+        1220480000
+        """
+        matrix = 4 if dtype == "float32" else 8
+        factor = 4 if dtype == "float32" or n > MIXED_PRECISION_FROM else 8
+        return n * n * (matrix + factor) + n * min(n, BLOCK) * factor  # the factor keeps inverted diagonal blocks
+
+    def _from_user(self, K: Array) -> Array:
+        if K.shape[0] != K.shape[1]:
+            raise ValueError(f"kernel='precomputed' needs a square matrix for training; got shape {tuple(K.shape)}.")
+        matrix = zeros(K, (self.n, self.n), self.dtype)
+        largest = asymmetry = 0.0
+        for rows in _blocks(self.n, self.n):
+            block, mirrored = K[rows], K[:, rows].T
+            largest = max(largest, float(abs(block).max()))
+            asymmetry = max(asymmetry, float(abs(block - mirrored).max()))
+            matrix[rows] = astype((block + mirrored) / 2, self.dtype)
+        if asymmetry > 1e-6 * largest:
+            raise ValueError(
+                f"the precomputed Gram matrix is not symmetric: the largest |K - Kᵀ| is {asymmetry:.3g} beside a largest "
+                f"entry of {largest:.3g}. Pass (K + K.T) / 2 if that is what you mean."
+            )
+        return matrix
+
+    def _build(self) -> Array:
+        """Fill the lower triangle block by block and mirror it: half the exponentials, exact symmetry."""
+        X, xp = self._X, namespace(self._X)
+        K = zeros(X, (self.n, self.n), self.dtype)
+        for rows in _blocks(self.n, self.n, most=1024):
+            with np.errstate(over="ignore", invalid="ignore"):  # said below, in words
+                block = self.kernel(X[rows], X[: rows.stop])
+            if not xp.isfinite(block).all():
+                raise ValueError(f"the kernel {type(self.kernel).__name__} gave values that are not finite; check X and gamma.")
+            K[rows, : rows.stop] = astype(block, self.dtype)
+            K[: rows.start, rows] = K[rows, : rows.start].T
+            square = K[rows, rows]
+            K[rows, rows] = xp.tril(square) + xp.tril(square, -1).T
+        everyone = xp.arange(self.n)
+        K[everyone, everyone] = astype(self.kernel.diagonal(X), self.dtype)
+        return K
+
+    def _check_positive_semidefinite(self) -> None:
+        """Matrices that come from outside are tested once; a solver's certificate would be void on others."""
+        tolerance = self._norm_bound * (1e-8 if machine_epsilon(self.dtype) < 1e-10 else 1e-6)
+        try:
+            self._cholesky(self._work_copy(namespace(self._matrix).float64, tolerance or 1e-300))
+        except NotPositiveDefiniteError:
+            raise ValueError(
+                f"the Gram matrix is not positive semi-definite{self._smallest_eigenvalue()}, so the SVR problem is not "
+                "convex. Use a valid kernel, or clip the negative eigenvalues of the matrix to zero before passing it."
+            ) from None
+
+    def _smallest_eigenvalue(self) -> str:
+        matrix = to_numpy(self._matrix).astype(np.float64)
+        try:
+            value = eigsh(matrix, k=1, which="SA", maxiter=200, tol=1e-3, return_eigenvectors=False)[0]
+        except (ArpackError, TypeError, ValueError):  # no convergence, or too few rows for Lanczos
+            return ""
+        return f" (smallest eigenvalue about {value:.3g})"
+
+    def _work_copy(self, precision: Any, shift: float) -> Array:
+        """K + shift·I in its own memory, for a factorisation that overwrites it."""
+        work = zeros(self._matrix, (self.n, self.n), precision)
+        work[...] = self._matrix
+        everyone = namespace(work).arange(self.n)
+        work[everyone, everyone] += shift
+        return work
+
+    def _cholesky(self, work: Array) -> Any:
+        return BlockedCholesky(work)
+
+    def _cholesky_with_jitter(self, work: Array) -> Any:
+        return factor_with_jitter(work)
+
+    def product(self, rows: Array) -> Array:
+        """K applied to every row of ``rows`` (m, n)."""
+        if rows.dtype == self.dtype:
+            return rows @ self._matrix
+        # A float32 matrix is widened block by block: the product is exact for the stored matrix, at bounded memory.
+        out = zeros(rows, tuple(rows.shape))
+        for block in _blocks(self.n, self.n):
+            out[:, block] = rows @ astype(self._matrix[block], rows.dtype).T
+        return out
+
+    def shifted(self, shift: float) -> _Shifted:
+        """Return the solver for K + shift·I; factor anew only when the shift changed."""
+        if self._shifted is None or self._shifted.shift != shift:
+            self._shifted = None  # release the old factor before the new one is made
+            self._shifted = _Shifted(shift, self._low_rank_solver(shift) or self._factorise(shift))
+        return self._shifted
+
+    def _low_rank_solver(self, shift: float) -> LowRankSolver | None:
+        """A solver of small rank where K has one; a rank once found serves every larger shift too."""
+        if not self._mixed:
+            return None
+        held = self._low_rank
+        if (
+            held is None
+            or (held.factor is None and shift > self._low_rank_tried)
+            or (held.factor is not None and held.trace > LEFT_OUT * shift)
+        ):
+            self._low_rank_tried = shift
+            self._low_rank = held = PivotedCholesky(self._matrix, LEFT_OUT * shift)
+            self._n_factorizations += held.factor is not None
+        return None if held.factor is None or held.trace > LEFT_OUT * shift else LowRankSolver(held.factor, shift)
+
+    def _factorise(self, shift: float) -> Any:
+        low = low_precision(self._matrix)
+        # A float32 factor of a matrix of norm |K| is exact for a shift off by about eps·|K|.
+        low_is_enough = shift > 4 * machine_epsilon(low) * self._norm_bound
+        precisions = [namespace(self._matrix).float64]
+        if low_is_enough and (self._mixed or self.dtype == low):
+            precisions.insert(0, low)
+        for precision in precisions:
+            self._n_factorizations += 1
+            try:
+                return self._cholesky(self._work_copy(precision, shift))
+            except NotPositiveDefiniteError:
+                continue
+        raise np.linalg.LinAlgError(f"K + {shift:.3g}·I is not positive definite: the Gram matrix is not valid.")
+
+    def solve_on(self, indices: Array, shift: float, rows: Array) -> Array:
+        """(K[indices, indices] + shift·I)⁻¹ applied to every row, in float64."""
+        xp = namespace(self._matrix)
+        sub = astype(self._matrix[indices[:, None], indices], xp.float64)
+        everyone = xp.arange(len(indices))
+        sub[everyone, everyone] += shift
+        return self._cholesky_with_jitter(sub).solve(rows)
+
+    def diagonal(self) -> Array:
+        """k(x, x) for every training row."""
+        everyone = namespace(self._matrix).arange(self.n)
+        return self._matrix[everyone, everyone]
+
+    def cross(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield ``(rows, k(X[rows], training rows))`` in blocks of bounded memory."""
+        return cross_blocks(self.kernel, X, self._X)
+
+    @property
+    def held_shift(self) -> float | None:
+        """Shift of the factor in the cache, if there is one."""
+        return None if self._shifted is None else self._shifted.shift
+
+    @property
+    def norm_bound(self) -> float:
+        """Largest absolute row sum, a bound of the largest eigenvalue."""
+        return self._norm_bound
+
+    @property
+    def n_factorizations(self) -> int:
+        """How many factorisations have been paid for so far."""
+        return self._n_factorizations
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by matrix and factor."""
+        return int(self._matrix.nbytes + (self._shifted.factor.nbytes if self._shifted else 0))

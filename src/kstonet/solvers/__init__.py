@@ -1,0 +1,1 @@
+"""Convex solvers of the layers."""

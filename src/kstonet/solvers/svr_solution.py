@@ -1,0 +1,97 @@
+"""What a solve returns: the solutions, their certificate, and where to start the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kstonet._arrays import Array
+from kstonet.solvers.svr_problem import SVRProblem
+
+TIGHT = 1e-6  # tolerances up to here ask for a dual vector that meets them itself
+
+
+@dataclass(frozen=True)
+class SVRProgress:
+    """What a callback sees at every check."""
+
+    iteration: int
+    gap: np.ndarray  # (m,) relative gaps; finished targets included
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SVRSolution:
+    """m certified SVR solutions; arrays are stacked by target.
+
+    Attributes
+    ----------
+    coef : array of shape (m, n)
+        Coefficients of the kernel expansion. In tight mode a feasible dual vector with exact zeros off the support.
+    intercept : array of shape (m,)
+    fitted : array of shape (m, n)
+        K·coef + intercept, the fitted values on the training rows.
+    primal, dual, gap : ndarray of shape (m,)
+        Certificate: primal value at ``coef``, dual value of a feasible vector, (primal - dual) / primal.
+    converged : ndarray of bool, shape (m,)
+        Whether the gap is within ``tol`` (and, in tight mode, every sample's KKT violation within √tol target spreads).
+    n_iter : ndarray of int, shape (m,)
+        Splitting iterations until the target was finished.
+    n_newton : ndarray of int, shape (m,)
+    new_factors : tuple of float
+        Shifts of the factorisations this solve had to make; empty when a held one served.
+    seconds : float
+    tight : bool
+        Whether ``coef`` is itself the feasible dual vector behind the certificate.
+    problem : SVRProblem
+    dual_state, multiplier_state : array of shape (m, n)
+        Where the splitting stopped, for a warm start.
+    shifts : ndarray of shape (m,)
+        The shift every target ended with.
+    """
+
+    coef: Array
+    intercept: Array
+    fitted: Array
+    primal: np.ndarray
+    dual: np.ndarray
+    gap: np.ndarray
+    converged: np.ndarray
+    n_iter: np.ndarray
+    n_newton: np.ndarray
+    new_factors: tuple[float, ...]
+    seconds: float
+    tight: bool
+    problem: SVRProblem
+    dual_state: Array
+    multiplier_state: Array
+    shifts: np.ndarray
+
+    def _require_tight(self, what: str) -> None:
+        if not self.tight:
+            raise ValueError(f"{what} needs a tight solution: solve with support=True or tol <= {TIGHT:g}.")
+
+    @property
+    def support(self) -> Array:
+        """Mask (m, n) of the support vectors: nonzero dual variables."""
+        self._require_tight("the support set")
+        return self.coef != 0
+
+    @property
+    def bounded(self) -> Array:
+        """Mask (m, n) of the support vectors at the bound C·w."""
+        self._require_tight("the bounded set")
+        return (self.coef != 0) & (abs(self.coef) >= self.problem.box)
+
+    @property
+    def margin(self) -> Array:
+        """Mask (m, n) of the free support vectors, which lie on the edge of the tube."""
+        self._require_tight("the margin set")
+        return self.problem.free(self.coef)
+
+    @property
+    def kkt(self) -> Array:
+        """Largest violation of the optimality conditions over the samples, per target, in units of the target."""
+        self._require_tight("the KKT distance")
+        return self.problem.kkt_distance(self.coef, self.fitted - self.intercept[:, None], self.intercept)
