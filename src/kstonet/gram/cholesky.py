@@ -59,24 +59,3 @@ class BlockedCholesky:
             if start:
                 X[:, :start] -= part @ L[start:stop, :start]
         return X
-
-
-def factor_with_jitter(A: np.ndarray) -> BlockedCholesky:
-    """Factor a positive *semi*-definite A in place, adding the smallest jitter that works.
-
-    Duplicate rows and smooth kernels make K numerically singular; the jitter starts at rounding level. The factor lives in
-    the lower triangle, so a failed attempt is undone from the upper one without a second copy of A.
-    """
-    diagonal = A.diagonal().copy()
-    step = (float(diagonal.max(initial=0.0)) or 1.0) * np.finfo(A.dtype).eps * A.shape[0]
-    for attempt in range(-1, 11):
-        try:
-            return BlockedCholesky(A)
-        except NotPositiveDefiniteError:
-            for start in range(0, A.shape[0], BLOCK):
-                stop = start + BLOCK
-                A[stop:, start:stop] = A[start:stop, stop:].T
-                corner = A[start:stop, start:stop]
-                corner[...] = np.triu(corner) + np.triu(corner, 1).T
-            np.fill_diagonal(A, diagonal + step * 10.0 ** (attempt + 1))
-    raise NotPositiveDefiniteError("the matrix is not positive semi-definite, whatever the jitter")

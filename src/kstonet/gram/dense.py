@@ -10,9 +10,9 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from kstonet._arrays import Array, astype, like, low_precision, machine_epsilon, namespace, to_numpy, zeros
-from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError, factor_with_jitter
+from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError
 from kstonet.gram.kernels import Kernel, Precomputed
-from kstonet.gram.memory import require_memory
+from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
 from kstonet.gram.pivoted import LEFT_OUT, LowRankSolver, PivotedCholesky
 
 BLOCK_BYTES = 64 * 2**20  # size of one block of kernel values while building or predicting
@@ -84,7 +84,8 @@ class DenseGram:
         self.dtype = getattr(xp, dtype)
         self._mixed = dtype == "float64" and self.n > MIXED_PRECISION_FROM
         held = f"matrix in float64, factor in {'float32' if self._mixed else 'float64'}" if dtype == "float64" else "in float32"
-        require_memory(self.n, self.bytes_needed(self.n, dtype), max_memory, held)
+        limit = DEFAULT_FRACTION * self._available_memory(X) if max_memory is None else max_memory
+        require_memory(self.n, self.bytes_needed(self.n, dtype), limit, held, given=max_memory is not None)
         X = astype(X, xp.float64)
         if isinstance(kernel, Precomputed):
             self._X = X[:, :0]  # prediction needs the number of training rows only
@@ -112,6 +113,11 @@ class DenseGram:
         matrix = 4 if dtype == "float32" else 8
         factor = 4 if dtype == "float32" or n > MIXED_PRECISION_FROM else 8
         return n * n * (matrix + factor) + n * min(n, BLOCK) * factor  # the factor keeps inverted diagonal blocks
+
+    @staticmethod
+    def _available_memory(X: Array) -> int:
+        """Bytes free where ``X`` lives."""
+        return available_memory()
 
     def _from_user(self, K: Array) -> Array:
         if K.shape[0] != K.shape[1]:
@@ -177,9 +183,6 @@ class DenseGram:
     def _cholesky(self, work: Array) -> Any:
         return BlockedCholesky(work)
 
-    def _cholesky_with_jitter(self, work: Array) -> Any:
-        return factor_with_jitter(work)
-
     def product(self, rows: Array) -> Array:
         """K applied to every row of ``rows`` (m, n)."""
         if rows.dtype == self.dtype:
@@ -228,12 +231,22 @@ class DenseGram:
         raise np.linalg.LinAlgError(f"K + {shift:.3g}·I is not positive definite: the Gram matrix is not valid.")
 
     def solve_on(self, indices: Array, shift: float, rows: Array) -> Array:
-        """(K[indices, indices] + shift·I)⁻¹ applied to every row, in float64."""
+        """(K[indices, indices] + shift·I)⁻¹ applied to every row, in float64.
+
+        Duplicate rows and smooth kernels make K numerically singular; where the shift does not cure that, the smallest jitter
+        that does is added, starting at rounding level.
+        """
         xp = namespace(self._matrix)
-        sub = astype(self._matrix[indices[:, None], indices], xp.float64)
         everyone = xp.arange(len(indices))
-        sub[everyone, everyone] += shift
-        return self._cholesky_with_jitter(sub).solve(rows)
+        rounding = machine_epsilon(xp.float64) * self._norm_bound
+        for jitter in (0.0, *(rounding * 10.0**power for power in range(9))):
+            sub = astype(self._matrix[indices[:, None], indices], xp.float64)
+            sub[everyone, everyone] += shift + jitter
+            try:
+                return self._cholesky(sub).solve(rows)
+            except NotPositiveDefiniteError:
+                continue
+        raise np.linalg.LinAlgError("a block of the Gram matrix is not positive semi-definite, whatever the jitter")
 
     def diagonal(self) -> Array:
         """k(x, x) for every training row."""

@@ -54,13 +54,12 @@ def available_memory() -> int:
     return min(candidates) if candidates else 8 * 2**30
 
 
-def require_memory(n: int, needed: int, max_memory: float | None, description: str) -> None:
-    """Raise :class:`GramTooLargeError` unless ``needed`` bytes fit."""
-    limit = DEFAULT_FRACTION * available_memory() if max_memory is None else float(max_memory)
+def require_memory(n: int, needed: int, limit: float, description: str, *, given: bool) -> None:
+    """Raise :class:`GramTooLargeError` unless ``needed`` bytes fit; ``given`` says whether the user set the limit."""
     if needed > limit:
-        origin = f"{DEFAULT_FRACTION:.0%} of what this machine has available" if max_memory is None else "max_memory"
+        origin = "max_memory" if given else f"{DEFAULT_FRACTION:.0%} of what is available"
         raise GramTooLargeError(
             f"A dense Gram matrix of n={n:,} rows needs {readable_bytes(needed)} ({description}); the limit is "
-            f"{readable_bytes(limit)} ({origin}). Use fewer rows, dtype='float32' (half the memory), or a larger max_memory "
-            "if the machine has it."
+            f"{readable_bytes(limit)} ({origin}). Use fewer rows, dtype='float32' (a third to a half less), or a larger "
+            "max_memory if the machine has it."
         )

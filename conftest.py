@@ -1,0 +1,5 @@
+"""Doctests are collected from src/; files that need an extra are left out where the extra is not installed."""
+
+from importlib.util import find_spec
+
+collect_ignore = [] if find_spec("torch") else ["src/kstonet/gram/torch.py"]

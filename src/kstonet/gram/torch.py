@@ -1,0 +1,51 @@
+"""The same Gram on PyTorch tensors, on whatever device they live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from kstonet._arrays import Array, astype
+from kstonet.gram.cholesky import NotPositiveDefiniteError
+from kstonet.gram.dense import DenseGram
+from kstonet.gram.memory import available_memory
+
+
+class _TorchCholesky:
+    """torch's Cholesky factor, with solves for stacked rows."""
+
+    def __init__(self, A: torch.Tensor) -> None:
+        factor, info = torch.linalg.cholesky_ex(A)
+        if int(info) != 0:
+            raise NotPositiveDefiniteError(f"pivot {int(info)} of {A.shape[0]} is not positive")
+        self._factor = factor
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._factor.nbytes)
+
+    def solve(self, rows: torch.Tensor) -> torch.Tensor:
+        return torch.cholesky_solve(astype(rows, self._factor.dtype).T, self._factor).T
+
+
+class TorchGram(DenseGram):
+    """A :class:`DenseGram` whose rows are a PyTorch tensor: the solver then runs on that tensor's device.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kstonet.gram import make_kernel
+    >>> from kstonet.gram.torch import TorchGram
+    >>> X = torch.linspace(0, 1, 4, dtype=torch.float64)[:, None]
+    >>> gram = TorchGram(X, make_kernel("rbf", X, gamma=1.0))
+    >>> [round(float(v), 3) for v in gram.product(torch.ones(1, 4, dtype=torch.float64))[0]]
+    [2.904, 3.431, 3.431, 2.904]
+    """
+
+    def _cholesky(self, work: Array) -> Any:
+        return _TorchCholesky(work)
+
+    @staticmethod
+    def _available_memory(X: Array) -> int:
+        return int(torch.cuda.mem_get_info(X.device)[0]) if X.is_cuda else available_memory()
