@@ -1,5 +1,6 @@
 """The estimators: validation, defaults, scikit-learn manners."""
 
+from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.multi_target_svr import MultiTargetSVR
 
-__all__ = ["MultiTargetSVR"]
+__all__ = ["KStoNetClassifier", "KStoNetRegressor", "MultiTargetSVR"]

@@ -16,7 +16,8 @@ from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_solution import SVRProgress, SVRSolution
 
 
-def _weights(sample_weight: Any, rows: np.ndarray) -> np.ndarray | None:
+def validated_weights(sample_weight: Any, rows: np.ndarray) -> np.ndarray | None:
+    """Sample weights as float64, one per row and not negative; None stays None."""
     if sample_weight is None:
         return None
     return np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
@@ -153,7 +154,7 @@ class MultiTargetSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = y.astype(np.float64)
-        weights = _weights(sample_weight, X)
+        weights = validated_weights(sample_weight, X)
         kernel = make_kernel(
             self.kernel,
             X,
@@ -190,7 +191,7 @@ class MultiTargetSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         n = self._X_fit.shape[0]
         if y.ndim not in (1, 2) or y.shape[0] != n:
             raise ValueError(f"y has shape {y.shape}; refit needs targets for the {n} rows of the last fit.")
-        weights = _weights(sample_weight, y)
+        weights = validated_weights(sample_weight, y)
         return self._solve(y, weights, self.solution_)
 
     def _solve(self, y: np.ndarray, weights: np.ndarray | None, previous: SVRSolution | None) -> MultiTargetSVR:

@@ -1,0 +1,90 @@
+"""A whole K-StoNet training beside single scikit-learn SVR fits, in one run.
+
+    python benchmarks/training.py [--out benchmarks/results/training.json] [--n 10000]
+
+Measures, on Gaussian rows with p = 54 and a smooth target (C = 10, epsilon = 0.01): a training of 40 iterations, 5 units, the
+seconds of its parts; one ``sklearn.svm.SVR`` fit of the same data; and one iteration of the published approach, which fits a
+scikit-learn SVR per unit to the same latent values. Then trainings at n = 500 and 1,000. Ratios are what counts: run it on a
+quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.svm import SVR
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from kstonet import KStoNetRegressor
+
+
+def data(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 2 + 0.1 * rng.normal(size=n)
+    return X, (y - y.mean()) / y.std()
+
+
+def timed(work: Any) -> tuple[float, Any]:
+    started = time.perf_counter()
+    result = work()
+    return time.perf_counter() - started, result
+
+
+def measure(n: int, p: int, *, rivals: bool) -> dict[str, Any]:
+    X, y = data(n, p)
+    seconds, model = timed(lambda: KStoNetRegressor((5,), C=10.0, random_state=0, max_iter=40).fit(X, y))
+    parts = {part: sum(r[f"seconds_{part}"] for r in model.history_) for part in ("impute", "svr", "regressions")}
+    loop = sum(parts.values())
+    row: dict[str, Any] = {
+        "n": n,
+        "p": p,
+        "training_s": seconds,
+        "set_up_s": seconds - loop,
+        **{f"{name}_s": value for name, value in parts.items()},
+        "impute_share": parts["impute"] / seconds,
+        "iteration_s": loop / len(model.history_),
+        "train_mse": model.history_[-1]["loss"],
+        "worst_gap": max(r["svr_gap"] for r in model.history_),
+    }
+    if rivals:
+        Z = (X - X.mean(axis=0)) / X.std(axis=0)
+        row["one_svr_s"], _ = timed(lambda: SVR(C=10.0, epsilon=0.01, cache_size=2000).fit(Z, y))
+        latents = model._state.latents[0]
+        row["published_iteration_s"], _ = timed(
+            lambda: [SVR(C=10.0, epsilon=0.01, cache_size=2000).fit(Z, latents[:, j]) for j in range(5)]
+        )
+        row["training_over_one_svr"] = seconds / row["one_svr_s"]
+        row["published_over_ours_per_iteration"] = row["published_iteration_s"] / row["iteration_s"]
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/training.json"))
+    parser.add_argument("--n", type=int, default=10000)
+    arguments = parser.parse_args()
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for n, p in ((500, 8), (1000, 8), (arguments.n, 54)):
+        rows.append(measure(n, p, rivals=True))
+        print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in rows[-1].items()}), flush=True)
+        record = {
+            "command": "python benchmarks/training.py",
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+            "rows": rows,
+        }
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Imputation of the latent values, one sampler per file."""

@@ -1,0 +1,1 @@
+"""The layers of a network, each a conditional distribution."""

@@ -1,0 +1,61 @@
+"""Activation functions with their slopes.
+
+tanh, softplus and sigmoid satisfy the paper's Assumption 1-(ii): analytic, strictly increasing, bounded or of linear growth.
+relu, gelu and identity do not (not analytic; not monotone; no nonlinearity): they work, but outside the theory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, ndtr
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A scalar function applied to every hidden value, and its derivative."""
+
+    name: str
+    value: Callable[[np.ndarray], np.ndarray]
+    slope: Callable[[np.ndarray], np.ndarray]
+    #: sup |slope|: a sampler's step must be safe wherever a value may travel, not only where it is.
+    steepest: float = 1.0
+    #: Whether Assumption 1-(ii) of the paper holds.
+    within_theory: bool = True
+
+    def __reduce__(self) -> tuple[Callable[[str], Activation], tuple[str]]:
+        return get_activation, (self.name,)  # stored by name: functions do not pickle
+
+
+def _normal_density(x: np.ndarray) -> np.ndarray:
+    return np.asarray(np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi))
+
+
+ACTIVATIONS = {
+    activation.name: activation
+    for activation in (
+        Activation("tanh", np.tanh, lambda x: 1.0 - np.tanh(x) ** 2),
+        Activation("softplus", lambda x: np.logaddexp(0.0, x), expit),
+        Activation("sigmoid", expit, lambda x: expit(x) * expit(-x), steepest=0.25),
+        Activation("relu", lambda x: np.maximum(x, 0.0), lambda x: (x > 0).astype(x.dtype), within_theory=False),
+        Activation(
+            "gelu", lambda x: x * ndtr(x), lambda x: ndtr(x) + x * _normal_density(x), steepest=1.13, within_theory=False
+        ),
+        Activation("identity", lambda x: x, np.ones_like, within_theory=False),
+    )
+}
+
+
+def get_activation(name: str) -> Activation:
+    """Look an activation up by name.
+
+    Examples
+    --------
+    >>> get_activation("softplus").value(np.array([0.0, 1000.0])).round(3)
+    array([   0.693, 1000.   ])
+    """
+    if name not in ACTIVATIONS:
+        raise ValueError(f"activation={name!r} is unknown; use one of {', '.join(ACTIVATIONS)}.")
+    return ACTIVATIONS[name]

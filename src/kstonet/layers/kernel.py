@@ -1,0 +1,122 @@
+"""The first hidden layer: one support vector regression per unit, with the noise density of eq. (SVRdist)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kstonet.gram.base import Gram
+from kstonet.solvers.svr import solve_svr
+from kstonet.solvers.svr_solution import SVRSolution
+
+
+@dataclass(frozen=True)
+class UnitGroup:
+    """Units that share one Gram."""
+
+    gram: Gram
+    units: np.ndarray
+
+
+def svr_noise_variance(C: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+    """Variance of the density f(x) ∝ exp(-C max(0, |x| - ε)) of eq. (SVRdist)."""
+    Ce = C * epsilon
+    return np.asarray(2.0 / C**2 + epsilon**2 * (Ce + 3.0) / (3.0 * (Ce + 1.0)))
+
+
+@dataclass(frozen=True)
+class KernelLayer:
+    """Y₁ = b + β φ(x) + e with the ε-insensitive noise of eq. (SVRdist), on fixed training rows.
+
+    The inputs never change during training, so they are not passed around: ``mean`` returns the fitted values of the
+    last refit. Rows that were not trained on are predicted from :attr:`coef` by the network.
+
+    Parameters
+    ----------
+    groups : tuple of UnitGroup
+        The Grams, each with the units it serves; one group unless units have kernels of their own.
+    C, epsilon : ndarray of shape (units,)
+    solutions : tuple of SVRSolution
+        One per group; empty before the first refit.
+    tol : float
+        Relative duality gap of the refits.
+    support : bool
+        Whether refits return exact support sets.
+    fitted : ndarray of shape (n, units)
+        Values on the training rows, kept by the refit.
+    """
+
+    groups: tuple[UnitGroup, ...]
+    C: np.ndarray
+    epsilon: np.ndarray
+    solutions: tuple[SVRSolution, ...] = ()
+    tol: float = 1e-3
+    support: bool = False
+    fitted: np.ndarray | None = None
+
+    def _gather(self, part: Callable[[SVRSolution], np.ndarray]) -> np.ndarray:
+        """Stack a per-unit array of the solutions, units in their own order; shape (units, ...)."""
+        pieces = [part(solution) for solution in self.solutions]
+        out = np.empty((len(self.C), *pieces[0].shape[1:]))
+        for group, piece in zip(self.groups, pieces, strict=True):
+            out[group.units] = piece
+        return out
+
+    @property
+    def coef(self) -> np.ndarray:
+        """Kernel coefficients, shape (units, n)."""
+        return self._gather(lambda solution: solution.coef)
+
+    @property
+    def intercept(self) -> np.ndarray:
+        """Shape (units,)."""
+        return self._gather(lambda solution: solution.intercept)
+
+    @property
+    def gap(self) -> np.ndarray:
+        """Certified relative gaps of the last refit, shape (units,)."""
+        return self._gather(lambda solution: solution.gap)
+
+    @property
+    def n_support(self) -> np.ndarray:
+        """Nonzero dual variables per unit (every row unless the refit was tight)."""
+        return self._gather(lambda solution: (solution.coef != 0).sum(axis=1).astype(float))
+
+    def mean(self, inputs: Any = None) -> np.ndarray:
+        if self.fitted is None:
+            raise ValueError("the kernel layer has no solution yet: refit it first.")
+        return self.fitted
+
+    def log_density(self, inputs: Any, outputs: np.ndarray) -> np.ndarray:
+        outside = np.maximum(np.abs(outputs - self.mean(inputs)) - self.epsilon, 0.0)
+        constant = np.log(self.C / (2.0 * (1.0 + self.C * self.epsilon))).sum()
+        return np.asarray(constant - (self.C * outside).sum(axis=1))
+
+    def score_output(self, inputs: Any, outputs: np.ndarray) -> np.ndarray:
+        residual = outputs - self.mean(inputs)
+        return np.where(np.abs(residual) > self.epsilon, -self.C * np.sign(residual), 0.0)
+
+    def curvature_output(self) -> np.ndarray:
+        """The density has kinks; its inverse variance is the stiffness that matters to a sampler."""
+        return 1.0 / svr_noise_variance(self.C, self.epsilon)
+
+    def refit(self, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> KernelLayer:
+        solutions = []
+        for k, group in enumerate(self.groups):
+            solutions.append(
+                solve_svr(
+                    group.gram,
+                    np.ascontiguousarray(outputs[:, group.units].T),
+                    self.C[group.units],
+                    self.epsilon[group.units],
+                    sample_weight=sample_weight,
+                    tol=self.tol,
+                    support=self.support,
+                    warm_start=self.solutions[k] if self.solutions else None,
+                )
+            )
+        refitted = replace(self, solutions=tuple(solutions))
+        return replace(refitted, fitted=np.ascontiguousarray(refitted._gather(lambda solution: solution.fitted).T))

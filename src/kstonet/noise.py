@@ -1,0 +1,52 @@
+"""The automatic noise of the layers above the first: as small as C asks for.
+
+A latent value of the first layer leaves the ε-tube of its SVR only where the pull of the output, |residual|·|∂out/∂Y₁|/σ²,
+exceeds C: residuals below C·σ²/|∂out/∂Y₁| are a dead zone that training cannot see. So the variance follows C, not the
+other way round: σ² = DEAD_ZONE·(typical residual)·(typical slope)/C keeps the dead zone a fixed fraction of the residual, and
+raising C never blinds the training. Assumption 2-(v) (noise small enough that K-StoNet and KNN share their loss) points the
+same way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kstonet.layers.heads import CategoricalHead
+from kstonet.network import Network
+
+DEAD_ZONE = 0.1
+SMALLEST_RESIDUAL = 1e-3  # of standardised targets: below it a fit is an interpolation
+
+
+def output_slopes(network: Network, values: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Largest |∂ output / ∂ Y₁| of every observation, by the chain rule through the layers above the first."""
+    jacobian = None  # (n, outputs, units of the current layer)
+    for i in range(len(network) - 1, 0, -1):
+        layer = network.layers[i]
+        through = layer.weights[None] * layer.activation.slope(values[i - 1])[:, None, :]
+        jacobian = through if jacobian is None else jacobian @ through
+    assert jacobian is not None
+    return np.asarray(np.abs(jacobian).max(axis=(1, 2)))
+
+
+def automatic_noise(network: Network, values: tuple[np.ndarray, ...], outputs: np.ndarray) -> float:
+    """σ² (or the temperature of a classification head) for the current fit."""
+    head: Any = network.layers[-1]
+    if isinstance(head, CategoricalHead):
+        probabilities = np.exp(head.log_probabilities(values[-1]))
+        error = 1.0 - probabilities[np.arange(len(outputs)), outputs]
+    else:
+        error = outputs - values[-1]
+    residual = max(float(np.sqrt(np.mean(error**2))), SMALLEST_RESIDUAL)
+    slope = max(float(np.sqrt(np.mean(output_slopes(network, values) ** 2))), 1e-6)
+    return DEAD_ZONE * residual * slope / float(np.exp(np.log(network.layers[0].C).mean()))
+
+
+def with_noise(network: Network, variances: np.ndarray) -> Network:
+    """The network with the noise variances (one per layer above the first) replaced."""
+    for i, variance in enumerate(variances, start=1):
+        name = "temperature" if isinstance(network.layers[i], CategoricalHead) else "variance"
+        network = network.with_layer(i, **{name: float(variance)})
+    return network

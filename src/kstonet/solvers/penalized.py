@@ -1,0 +1,322 @@
+"""Penalised least squares for a regression layer, all outputs at once (eq. optsolver2).
+
+The design is tall and thin, so everything happens on the centred q × q Gram of the predictors, built once. Penalties that
+are quadratic have a closed form. The others alternate two moves for all outputs together: a coordinate-descent pass, which
+finds the active set, and a Newton step on that set, which is exact there because the penalties are piecewise quadratic.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
+from sklearn.exceptions import ConvergenceWarning
+
+from kstonet.solvers.penalties import Floats, Penalty, make_penalty
+
+CONSTANT = 1e-26  # variance over mean square below which a predictor is constant: the rounding of its mean
+GRAM_IS_SAFE = 1e-6  # ratio of extreme eigenvalues down to which the Gram loses no digits that matter
+DAMPING = 1e-12  # of the Newton step, relative to each diagonal entry: collinear predictors stay solvable
+POLISHED = 1e-13  # relative KKT violation at which an exact solve has nothing left to do
+
+
+@dataclass(frozen=True)
+class PenalizedFit:
+    """What :func:`solve_penalized` returns.
+
+    Attributes
+    ----------
+    weights : array of shape (k, q)
+    intercept : array of shape (k,)
+    active : bool array of shape (k, q)
+        Where the weights are not exactly zero.
+    kkt : array of shape (k,)
+        Largest violation of the first-order conditions, relative to max|Fᵀt|/n of the centred data.
+    n_iter : int
+        Coordinate-descent passes; 0 if the closed form or the Newton step was enough.
+    converged : bool
+        Whether every ``kkt`` is within ``tol``, or within the rounding error of the gradient.
+    """
+
+    weights: Floats
+    intercept: Floats
+    active: NDArray[np.bool_]
+    kkt: Floats
+    n_iter: int
+    converged: bool
+
+
+def default_alpha(n: int, q: int) -> float:
+    """Return 0.01·sqrt(log(q)/n): the order that the paper's theory asks of the penalty, for targets of unit scale.
+
+    The theory fixes the order only; the factor is small because the layers of a trained network are mostly dense.
+
+    Examples
+    --------
+    >>> round(default_alpha(1000, 5), 6)
+    0.000401
+    """
+    if not (n >= 1 and q >= 1):
+        raise ValueError(f"n={n!r} samples and q={q!r} predictors must both be at least 1.")
+    return 0.01 * math.sqrt(math.log(max(q, 2)) / n)
+
+
+def solve_penalized(
+    features: ArrayLike,
+    targets: ArrayLike,
+    *,
+    penalty: str | Penalty,
+    alpha: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    start: ArrayLike | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+) -> PenalizedFit:
+    """Minimise 1/(2Σw)·Σᵢ wᵢ(tᵢⱼ - bⱼ - fᵢ·wⱼ)² + P(wⱼ) for every output j; the intercept is not penalised.
+
+    The scaling is that of :class:`sklearn.linear_model.Lasso`. The paper's eq. (optsolver2) has 1/n·SSE + λ‖·‖₁, so
+    λ = 2·alpha.
+
+    Parameters
+    ----------
+    features : array of shape (n, q)
+    targets : array of shape (n, k)
+    penalty : {"lasso", "ridge", "scad", "mcp", "none"} or Penalty
+        Ridge is alpha/2·‖w‖², SCAD has a = 3.7, MCP gamma = 3; pass a :class:`~kstonet.solvers.penalties.Penalty` for
+        other shapes. ``"none"`` is least squares, of minimum norm if predictors are collinear. Predictors are never
+        rescaled: SCAD and MCP are solved in the units given, also where those make the problem non-convex.
+    alpha : float or array of shape (k,)
+        Strength, one for all outputs or one each; ignored by ``"none"``.
+    sample_weight : array of shape (n,), optional
+    start : array of shape (k, q), optional
+        Weights near the solution. Without it SCAD and MCP start from the lasso solution, so that they end in a
+        stationary point of the kind that the theory of Loh and Wainwright (2015) is about.
+    tol : float
+        On the relative KKT violation.
+    max_iter : int
+        Bound on coordinate-descent passes.
+
+    Returns
+    -------
+    PenalizedFit
+
+    Warns
+    -----
+    ConvergenceWarning
+        With the violation reached, when ``max_iter`` was not enough.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> features = np.random.default_rng(0).normal(size=(200, 4))
+    >>> targets = features[:, :1] - 2 * features[:, 1:2] + 5
+    >>> fit = solve_penalized(features, targets, penalty="lasso", alpha=0.1)
+    >>> fit.active
+    array([[ True,  True, False, False]])
+    >>> bool(fit.kkt[0] < 1e-8)
+    True
+    """
+    F, w = check_design(features, sample_weight, tol, max_iter)
+    T = np.asarray(targets, dtype=np.float64)
+    if T.ndim != 2 or len(T) != len(F) or T.shape[1] == 0:
+        raise ValueError(f"targets has shape {T.shape}; it must be ({len(F)}, k), one row per row of features.")
+    P = make_penalty(penalty, alpha, T.shape[1])
+    F, mean_f = centre("features", F, w)
+    T, mean_t = centre("targets", T, w)
+    weigh(F, w)
+    weigh(T, w)
+    gram = F.T @ F
+    drop_constant(F, gram, mean_f)
+    linear = F.T @ T
+    scale = np.abs(linear).max(0)
+    scale[scale == 0] = 1.0
+    n_iter = 0
+    if P.quadratic:
+        W = _closed_form(F, T, gram, linear, P.curvature(np.zeros(T.shape[1])), mean_f)
+        W[np.diag(gram) == 0] = 0.0  # a constant predictor has no say, not even by rounding
+        kkt = _violation(P, W, gram @ W - linear, scale)
+    else:
+        W = np.zeros_like(linear)
+        if start is not None:
+            W = check_start("start", start, (T.shape[1], F.shape[1])).T.copy()
+            W[np.diag(gram) == 0] = 0.0
+        elif (relaxed := P.relaxation()) is not None:
+            W, _, n_iter = _descend(gram, linear, relaxed, W, scale, tol, max_iter)
+        W, kkt, more = _descend(gram, linear, P, W, scale, tol, max_iter)
+        n_iter += more
+    failed = kkt > np.maximum(tol, _rounding(gram, W, scale))
+    if failed.any():
+        worst = int(np.argmax(np.where(failed, kkt, -1.0)))
+        warnings.warn(
+            f"penalised regression: {int(failed.sum())} of {len(kkt)} outputs stopped at max_iter={max_iter} with a "
+            f"relative KKT violation up to {kkt[worst]:.2g} (output {worst}); tol={tol:g}. Raise max_iter or alpha, or "
+            "loosen tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    weights = np.ascontiguousarray(W.T)
+    return PenalizedFit(weights, mean_t - weights @ mean_f, weights != 0, kkt, n_iter, not failed.any())
+
+
+def check_design(features: ArrayLike, sample_weight: ArrayLike | None, tol: float, max_iter: int) -> tuple[Floats, Floats]:
+    """Return the features as float64, and weights that sum to one."""
+    if not tol > 0:
+        raise ValueError(f"tol={tol!r} must be positive; it is a relative KKT violation.")
+    if not max_iter >= 1:
+        raise ValueError(f"max_iter={max_iter!r} must be at least 1.")
+    F = np.asarray(features, dtype=np.float64)
+    if F.ndim != 2 or 0 in F.shape:
+        raise ValueError(f"features has shape {F.shape}; it must be (n, q) with at least one row and one column.")
+    if sample_weight is None:
+        return F, np.full(len(F), 1.0 / len(F))
+    w = np.asarray(sample_weight, dtype=np.float64)
+    if w.shape != (len(F),) or not np.isfinite(w).all() or (w < 0).any() or w.sum() == 0:
+        raise ValueError(f"sample_weight must hold {len(F)} non-negative finite numbers, at least one of them positive.")
+    return F, w / w.sum()
+
+
+def check_start(name: str, start: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return a warm start as float64, or say what is wrong with it."""
+    values = np.asarray(start, dtype=np.float64)
+    if values.shape != shape or not np.isfinite(values).all():
+        raise ValueError(f"{name} has shape {values.shape}; a warm start needs finite values of shape {shape}.")
+    return values
+
+
+def centre(name: str, values: Floats, w: Floats) -> tuple[Floats, Floats]:
+    """Subtract the weighted means; return them too."""
+    with np.errstate(all="ignore"):
+        mean = w @ values
+    if not np.isfinite(mean).all():  # one look at q numbers instead of n·q: a sum hides no NaN and no infinity
+        column = int(np.flatnonzero(~np.isfinite(mean))[0])
+        raise ValueError(f"{name} contains NaN or infinity (column {column}); drop or impute those rows.")
+    return values - mean, mean
+
+
+def weigh(rows: Floats, w: Floats) -> None:
+    """Multiply by √w in place: the products of weighted rows are weighted means."""
+    root = np.sqrt(w)
+    rows *= root[0] if (root == root[0]).all() else root[:, None]  # a scalar is much faster on few columns
+
+
+def drop_constant(F: Floats, gram: Floats, mean: Floats) -> None:
+    """Make predictors that do not vary exactly zero, in the weighted centred design and in its Gram."""
+    spread = np.diag(gram)
+    constant = spread <= CONSTANT * (spread + mean**2)
+    if constant.any():
+        F[:, constant] = gram[constant] = gram[:, constant] = 0.0
+
+
+def _closed_form(F: Floats, T: Floats, gram: Floats, linear: Floats, ridge: Floats, mean: Floats) -> Floats:
+    """(G + ridge)⁻¹FᵀT with one ridge per output; of minimum norm where that inverse does not exist."""
+    values, vectors = eigh(gram, check_finite=False)
+    if values[0] + ridge.min() > GRAM_IS_SAFE * values[-1]:
+        return np.asarray(vectors @ ((vectors.T @ linear) / (values[:, None] + ridge)))
+    # The Gram squares the condition number; the design itself still tells small from zero.
+    left, singular, right = svd(F, full_matrices=False, check_finite=False)
+    rounding = np.finfo(np.float64).eps * np.hypot(singular[0], np.linalg.norm(mean))  # of the data before centring
+    kept = singular > max(F.shape) * rounding
+    left, singular, right = left[:, kept], singular[kept][:, None], right[kept]
+    return np.asarray(right.T @ (singular / (singular**2 + ridge) * (left.T @ T)))
+
+
+def _violation(penalty: Penalty, W: Floats, gradient: Floats, scale: Floats) -> Floats:
+    return np.asarray(penalty.subgradient_distance(W, gradient).max(0) / scale)
+
+
+def _rounding(gram: Floats, W: Floats, scale: Floats) -> Floats:
+    """The violation that rounding alone explains; it exceeds ``tol`` only where near-collinear weights are huge."""
+    return np.asarray(4.0 * np.finfo(np.float64).eps * np.trace(gram) * np.linalg.norm(W, axis=0) / scale)
+
+
+def _descend(
+    gram: Floats, linear: Floats, penalty: Penalty, W: Floats, scale: Floats, tol: float, max_iter: int
+) -> tuple[Floats, Floats, int]:
+    """Minimise ½wᵀGw - cᵀw + P(w) for every column; return the weights, their relative KKT violation and the passes."""
+    n_iter = 0
+    while True:
+        for _ in range(len(gram)):  # until no more weights leave the active sets
+            before = W != 0
+            W, kkt = _newton_on_active_set(gram, linear, penalty, W, scale)
+            if not (before & (W == 0)).any():
+                break
+        if n_iter == max_iter or (kkt <= np.maximum(tol, _rounding(gram, W, scale))).all():
+            return W, kkt, n_iter
+        coordinate_pass(gram, linear, penalty, W)
+        n_iter += 1
+
+
+def coordinate_pass(gram: Floats, linear: Floats, penalty: Penalty, W: Floats) -> None:
+    """Minimise ½wᵀGw - cᵀw + P(w) over one coordinate after the other, each for all columns of ``W``, in place."""
+    for j in range(len(gram)):
+        curvature = gram[j, j]
+        if curvature > 0:
+            W[j] = penalty.prox(W[j] + (linear[j] - gram[j] @ W) / curvature, curvature)
+
+
+def _newton_on_active_set(gram: Floats, linear: Floats, penalty: Penalty, W: Floats, scale: Floats) -> tuple[Floats, Floats]:
+    """One Newton step on the non-zero weights of every column, kept where it helps; with it the KKT violation."""
+    gradient = gram @ W - linear
+    kkt = _violation(penalty, W, gradient, scale)
+    W_newton, found = _newton_point(gram, penalty, W, gradient, POLISHED * scale)
+    if not found.any():
+        return W, kkt
+    value = _objective(penalty, W, gradient, linear)
+    step = W_newton - W
+    crossed = W * W_newton < 0
+    # First all the way, weights that change sign ending at zero; failing that, up to the first change of sign only.
+    share = np.where(crossed, np.abs(W) / np.where(crossed, np.abs(step), 1.0), 1.0)
+    first = share.min(0)
+    for trial in (np.where(crossed, 0.0, W_newton), np.where(crossed & (share == first), 0.0, W + first * step)):
+        gradient = gram @ trial - linear
+        kkt_trial = _violation(penalty, trial, gradient, scale)
+        change = _objective(penalty, trial, gradient, linear) - value
+        slack = 1e-13 * np.abs(value)  # rounding: near the solution only the KKT violation can tell
+        better = found & ((change < -slack) | ((change <= slack) & (kkt_trial < kkt)))
+        W, kkt = np.where(better, trial, W), np.where(better, kkt_trial, kkt)
+        found = found & ~better
+        if not (found & crossed.any(0)).any():
+            break
+    return W, kkt
+
+
+def _newton_point(
+    gram: Floats, penalty: Penalty, W: Floats, gradient: Floats, settled: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Where Newton's step leads each column, and for which columns there is one: one factor per pattern of weights."""
+    active, bend = W != 0, penalty.curvature(W)
+    slope = np.where(active, gradient + penalty.derivative(W), 0.0)
+    wanted = np.abs(slope).max(0) > settled
+    patterns: dict[bytes, list[int]] = {}
+    for column in np.flatnonzero(wanted):
+        patterns.setdefault(np.where(active[:, column], bend[:, column], np.nan).tobytes(), []).append(int(column))
+    point, found = W.copy(), np.zeros(W.shape[1], dtype=bool)
+    for columns in patterns.values():
+        rows = np.flatnonzero(active[:, columns[0]])
+        hessian = gram[np.ix_(rows, rows)]
+        hessian[np.diag_indices_from(hessian)] *= 1.0 + DAMPING
+        factor = _factor(hessian + np.diag(bend[rows, columns[0]]))
+        if factor is None:  # SCAD or MCP bend down more than the data bend up: their tangent instead (Zou and Li 2008)
+            factor = _factor(hessian)
+        if factor is None:
+            continue
+        block = np.ix_(rows, np.array(columns))
+        point[block] -= cho_solve(factor, slope[block], check_finite=False)
+        found[columns] = True
+    return point, found
+
+
+def _factor(hessian: Floats) -> Any:
+    try:
+        return cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+
+
+def _objective(penalty: Penalty, W: Floats, gradient: Floats, linear: Floats) -> Floats:
+    return np.asarray((0.5 * W * (gradient - linear) + penalty.value(W)).sum(0))

@@ -1,0 +1,194 @@
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes, load_iris, load_linnerud, make_classification
+from sklearn.metrics import mean_squared_error
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kstonet import KStoNetClassifier, KStoNetRegressor
+
+FAST = {"max_iter": 6, "n_average": 2, "n_imputation_steps": 10, "random_state": 0}
+
+
+def expected_failures(estimator):
+    return {
+        "check_sample_weight_equivalence_on_dense_data": "the imputation draws one stream of noise for all rows: a row "
+        "given twice and a row of weight two see different draws and agree in distribution only"
+    }
+
+
+@parametrize_with_checks([KStoNetRegressor(**FAST), KStoNetClassifier(**FAST)], expected_failed_checks=expected_failures)
+def test_scikit_learn_manners(estimator, check):
+    check(estimator)
+
+
+def measurement_error_data(seed=0, n=500):
+    """Section 3.2 of the paper."""
+    rng = np.random.default_rng(seed)
+    Z = (rng.normal(size=(2 * n, 1)) + rng.normal(size=(2 * n, 5))) / np.sqrt(2)
+    y = 5 * Z[:, 1] / (1 + Z[:, 0] ** 2) + 5 * np.sin(Z[:, 2] * Z[:, 3]) + 2 * Z[:, 4] + rng.normal(size=2 * n)
+    X = Z + 0.5 * rng.normal(size=Z.shape)
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+@pytest.mark.parametrize("sizes", [(5,), (8, 8, 8)])
+def test_no_seed_diverges(sizes):
+    X, y, Xt, yt = measurement_error_data(n=250)
+    errors = []
+    for seed in range(6):
+        model = KStoNetRegressor(sizes, activation="tanh", C=1.0, max_iter=15, random_state=seed).fit(X, y)
+        assert all(record["n_shrinks"] == 0 for record in model.history_)
+        errors.append(mean_squared_error(yt, model.predict(Xt)))
+    assert max(errors) <= 1.25 * np.median(errors)
+    assert max(errors) < yt.var()
+
+
+def test_raising_c_never_makes_the_training_error_worse():
+    X, y, _, _ = measurement_error_data(n=200)
+    losses = []
+    for C in (1.0, 10.0, 100.0, 1000.0):
+        model = KStoNetRegressor(C=C, max_iter=20, random_state=0).fit(X, y)
+        losses.append(np.mean([record["loss"] for record in model.history_[-5:]]))
+    assert all(later <= 1.02 * earlier for earlier, later in pairwise(losses))
+
+
+def test_same_seed_same_model_and_different_seed_different_path():
+    X, y = load_diabetes(return_X_y=True)
+    a, b = (KStoNetRegressor(**FAST).fit(X[:150], y[:150]).predict(X[150:]) for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+    c = KStoNetRegressor(**(FAST | {"random_state": 1})).fit(X[:150], y[:150]).predict(X[150:])
+    assert not np.array_equal(a, c)
+
+
+def test_multi_output_and_averaging():
+    X, Y = load_linnerud(return_X_y=True)
+    model = KStoNetRegressor(**FAST).fit(X, Y)
+    assert model.predict(X).shape == Y.shape
+    outputs = model._outputs(X)
+    assert outputs.shape == (2, len(X), 3)
+    np.testing.assert_allclose(model.predict(X), model._y_scaler.backward(outputs.mean(axis=0)))
+
+
+def test_prediction_on_the_training_rows_is_the_fitted_network():
+    X, y = load_diabetes(return_X_y=True)
+    model = KStoNetRegressor(**(FAST | {"n_average": 1})).fit(X, y)
+    fitted = model._y_scaler.backward(model._state.network.forward()[-1])[:, 0]
+    np.testing.assert_allclose(model.predict(X), fitted, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(model.transform(X), model._state.network.forward()[-2], atol=1e-8)
+
+
+def test_units_with_their_own_kernels():
+    X, y = load_diabetes(return_X_y=True)
+    model = KStoNetRegressor((3,), gamma=[0.05, 0.1, 0.05], C=[1.0, 5.0, 10.0], epsilon=[0.1, 0.01, 0.0], **FAST).fit(X, y)
+    assert len(model._state.network.layers[0].groups) == 2
+    fitted = model._state.network.layers[0].mean()
+    last = model._iterates[-1]
+    values = np.concatenate([v[0] for _, v in model._first_layer(model._x_scaler.forward(X), last.coef[None])]) + last.intercept
+    np.testing.assert_allclose(values, fitted, atol=1e-8)
+    mixed = KStoNetRegressor((2,), kernel=["rbf", "matern32"], **FAST).fit(X, y)
+    assert np.isfinite(mixed.predict(X)).all()
+
+
+def test_precomputed_kernel_is_the_named_one():
+    X, y = load_diabetes(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    named = KStoNetRegressor(gamma=0.1, **FAST).fit(X[:100], y[:100])
+    K = named.kernel_(X, X[:100])
+    given = KStoNetRegressor(kernel="precomputed", **FAST).fit(K[:100], y[:100])
+    assert np.corrcoef(given.predict(K[100:]), named.predict(X[100:]))[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classification(classes):
+    X, y = make_classification(300, 6, n_informative=4, n_classes=classes, random_state=0)
+    labels = np.array(["yes", "no", "maybe"])[y]
+    model = KStoNetClassifier(max_iter=10, random_state=0).fit(X[:200], labels[:200])
+    p = model.predict_proba(X[200:])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+    assert (p >= 0).all()
+    np.testing.assert_array_equal(model.predict(X[200:]), model.classes_[p.argmax(axis=1)])
+    assert model.score(X[200:], labels[200:]) > 0.75
+
+
+def test_iris_and_frames():
+    X, y = load_iris(return_X_y=True)
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    model = KStoNetClassifier(**FAST).fit(frame, y)
+    assert list(model.feature_names_in_) == ["a", "b", "c", "d"]
+    assert model.score(frame, y) > 0.95
+
+
+def test_history_callback_verbose_and_early_stop(capsys):
+    X, y = load_diabetes(return_X_y=True)
+    seen = []
+    model = KStoNetRegressor(**FAST, callback=seen.append, verbose=1).fit(X, y)
+    assert len(seen) == len(model.history_) == model.n_iter_ == 6
+    assert {"loss", "noise", "step_size", "svr_gap", "seconds_impute", "seconds_svr"} <= set(model.history_[0])
+    assert "iteration" in capsys.readouterr().out
+    stopped = KStoNetRegressor(max_iter=200, tol=0.5, n_iter_no_change=3, random_state=0).fit(X, y)
+    assert stopped.n_iter_ < 200
+
+
+def test_an_interrupt_keeps_the_model_so_far():
+    X, y = load_diabetes(return_X_y=True)
+
+    def stop(state):
+        if state.iteration == 3:
+            raise KeyboardInterrupt
+
+    model = KStoNetRegressor(**FAST, callback=stop).fit(X, y)
+    assert model.n_iter_ == 3
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_warm_start_goes_on():
+    X, y = load_diabetes(return_X_y=True)
+    once = KStoNetRegressor(**(FAST | {"max_iter": 6})).fit(X, y)
+    twice = KStoNetRegressor(**(FAST | {"max_iter": 3}), warm_start=True).fit(X, y).fit(X, y)
+    assert twice.n_iter_ == 6
+    np.testing.assert_allclose(twice.predict(X), once.predict(X))
+
+
+def test_pickle_is_small_and_predicts_the_same():
+    X, y = load_diabetes(return_X_y=True)
+    model = KStoNetRegressor(**FAST).fit(X, y)
+    stored = pickle.dumps(model)
+    assert len(stored) < 8 * len(X) ** 2 / 4
+    np.testing.assert_array_equal(pickle.loads(stored).predict(X), model.predict(X))
+
+
+def test_degenerate_data_gives_sensible_fits():
+    X = np.random.default_rng(0).normal(size=(4, 2))
+    assert np.isfinite(KStoNetRegressor((20,), **FAST).fit(X, [1.0, 2.0, 3.0, 4.0]).predict(X)).all()
+    np.testing.assert_allclose(KStoNetRegressor(**FAST).fit(X, np.full(4, 7.0)).predict(X), 7.0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"hidden_layer_sizes": (0,)}, r"hidden_layer_sizes=\(0,\)"),
+        ({"hidden_layer_sizes": ()}, "hidden_layer_sizes"),
+        ({"activation": "swish"}, "activation='swish'"),
+        ({"C": -1.0}, "C=-1.0"),
+        ({"C": [1.0, 2.0]}, "one for each of the 5"),
+        ({"epsilon": -1.0}, "epsilon=-1.0"),
+        ({"friction": 0.0}, "friction=0.0"),
+        ({"step_size": "small"}, "step_size='small'"),
+        ({"noise_variance": -1.0}, "noise_variance=-1.0"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"penalty": "l3"}, "penalty='l3'"),
+        ({"kernel": "rfb"}, "kernel='rfb'"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    X, y = load_diabetes(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        KStoNetRegressor(**arguments).fit(X[:50], y[:50])
+
+
+def test_one_class_is_refused():
+    with pytest.raises(ValueError, match="one class only"):
+        KStoNetClassifier().fit(np.zeros((5, 1)), np.ones(5, dtype=int))

@@ -1,0 +1,143 @@
+"""Every layer: scores against finite differences, densities that integrate to one, refits by their optimum."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from kstonet.gram import DenseGram, make_kernel
+from kstonet.layers.activations import ACTIVATIONS, get_activation
+from kstonet.layers.dense import DenseLayer
+from kstonet.layers.heads import CategoricalHead
+from kstonet.layers.kernel import KernelLayer, UnitGroup, svr_noise_variance
+from kstonet.network import Network
+
+RNG = np.random.default_rng(0)
+N = 12
+
+
+def finite_difference(function, at, step=1e-6):
+    """Gradient of Σ function(at), which is right row by row because rows are independent."""
+    gradient = np.zeros_like(at)
+    for column in range(at.shape[1]):
+        shift = np.zeros_like(at)
+        shift[:, column] = step
+        gradient[:, column] = (function(at + shift) - function(at - shift)) / (2 * step)
+    return gradient
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation_slopes(name):
+    activation = get_activation(name)
+    x = np.array([-30.0, -3.0, -0.7, 0.3, 1.1, 4.0, 30.0])
+    numeric = (activation.value(x + 1e-6) - activation.value(x - 1e-6)) / 2e-6
+    np.testing.assert_allclose(activation.slope(x), numeric, atol=1e-7)
+    grid = np.linspace(-20, 20, 4001)
+    assert np.abs(activation.slope(grid)).max() <= activation.steepest + 1e-12
+    assert np.isfinite(activation.value(np.array([-1e4, 1e4]))).all()
+
+
+def test_unknown_activation_is_named():
+    with pytest.raises(ValueError, match="activation='tanhh'"):
+        get_activation("tanhh")
+
+
+@pytest.mark.parametrize("name", ["tanh", "softplus", "sigmoid", "gelu", "identity"])
+def test_dense_scores(name):
+    layer = DenseLayer(RNG.normal(size=(3, 4)), RNG.normal(size=3), 0.3, get_activation(name))
+    inputs, outputs = RNG.normal(size=(N, 4)), RNG.normal(size=(N, 3))
+    np.testing.assert_allclose(
+        layer.score_input(inputs, outputs),
+        finite_difference(lambda v: layer.log_density(v, outputs), inputs),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(
+        layer.score_output(inputs, outputs),
+        finite_difference(lambda v: layer.log_density(inputs, v), outputs),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("name", ["tanh", "softplus"])
+def test_categorical_scores(classes, name):
+    rows = 1 if classes == 2 else classes
+    head = CategoricalHead(RNG.normal(size=(rows, 4)), RNG.normal(size=rows), classes, 0.2, get_activation(name))
+    inputs, labels = RNG.normal(size=(N, 4)), RNG.integers(0, classes, size=N)
+    np.testing.assert_allclose(
+        head.score_input(inputs, labels), finite_difference(lambda v: head.log_density(v, labels), inputs), rtol=1e-5, atol=1e-6
+    )
+    assert head.mean(inputs).shape == (N, classes)
+
+
+def kernel_layer(units=3, epsilon=0.1, groups=1):
+    X = np.random.default_rng(1).normal(size=(N, 2))
+    members = np.array_split(np.arange(units), groups)
+    made = tuple(UnitGroup(DenseGram(X, make_kernel("rbf", X, gamma=0.5 + k)), part) for k, part in enumerate(members))
+    layer = KernelLayer(made, np.linspace(1.0, 4.0, units), np.full(units, epsilon))
+    return layer.refit(None, np.random.default_rng(2).normal(size=(N, units)))
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_kernel_scores_and_groups(groups):
+    layer = kernel_layer(groups=groups)
+    outputs = layer.mean() + 0.5 * RNG.normal(size=(N, 3))
+    np.testing.assert_allclose(
+        layer.score_output(None, outputs),
+        finite_difference(lambda v: layer.log_density(None, v), outputs),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+    for group in layer.groups:
+        values = group.gram.product(layer.coef[group.units]) + layer.intercept[group.units][:, None]
+        np.testing.assert_allclose(layer.mean()[:, group.units], values.T, atol=1e-9)
+
+
+@pytest.mark.parametrize(("C", "epsilon"), [(1.0, 0.1), (10.0, 0.01), (5.0, 1.0)])
+def test_svr_density_integrates_to_one_and_has_the_papers_variance(C, epsilon):
+    def density(x):
+        return C / (2 * (1 + C * epsilon)) * np.exp(-C * max(0.0, abs(x) - epsilon))
+
+    reach = epsilon + 40 / C
+    assert quad(density, -reach, reach, points=[-epsilon, epsilon], limit=200)[0] == pytest.approx(1.0, abs=1e-8)
+    second = quad(lambda x: x * x * density(x), -reach, reach, points=[-epsilon, epsilon], limit=200)[0]
+    assert svr_noise_variance(np.array(C), np.array(epsilon)) == pytest.approx(second, rel=1e-6)
+
+
+def test_kernel_layer_needs_a_refit_first():
+    layer = kernel_layer()
+    with pytest.raises(ValueError, match="refit it first"):
+        KernelLayer(layer.groups, layer.C, layer.epsilon).mean()
+
+
+def test_curvature_bounds_the_gauss_newton_matrix():
+    layer = DenseLayer(RNG.normal(size=(3, 4)), np.zeros(3), 0.3, get_activation("tanh"))
+    inputs = RNG.normal(size=(N, 4))
+    bound = layer.curvature_input(inputs)
+    for x, limit in zip(inputs, bound, strict=True):
+        J = layer.weights * layer.activation.slope(x)
+        assert np.linalg.eigvalsh(J.T @ J / layer.variance).max() <= limit + 1e-9
+
+
+def test_network_conditionals_add_both_neighbours():
+    first = kernel_layer(units=3)
+    middle = DenseLayer(RNG.normal(size=(2, 3)), RNG.normal(size=2), 0.2, get_activation("tanh"))
+    head = DenseLayer(RNG.normal(size=(1, 2)), RNG.normal(size=1), 0.1, get_activation("tanh"))
+    network = Network((first, middle, head))
+    y = RNG.normal(size=(N, 1))
+    latents = (first.mean() + 0.7 * RNG.normal(size=(N, 3)), RNG.normal(size=(N, 2)))
+    conditionals = network.conditionals(None, y)
+
+    def joint(values):
+        return first.log_density(None, values[0]) + middle.log_density(values[0], values[1]) + head.log_density(values[1], y)
+
+    for i in range(2):
+
+        def along(v, i=i):
+            return joint(tuple(v if k == i else latents[k] for k in range(2)))
+
+        np.testing.assert_allclose(conditionals.score(i, latents), finite_difference(along, latents[i]), rtol=1e-4, atol=1e-4)
+        moved = tuple(v + 0.1 if k == i else v for k, v in enumerate(latents))
+        change = conditionals.log_density(i, moved) - conditionals.log_density(i, latents)
+        np.testing.assert_allclose(change, joint(moved) - joint(latents), rtol=1e-9, atol=1e-9)
