@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kstonet.gram import DenseGram, Gram, GramTooLargeError, dense, make_kernel
+from kstonet.gram import DenseGram, Gram, GramTooLargeError, cholesky, dense, make_kernel
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError
 from kstonet.gram.memory import available_memory, readable_bytes
 from kstonet.gram.pivoted import LowRankSolver, PivotedCholesky
@@ -16,7 +16,9 @@ def rbf_gram(n, p, **options):
 
 @pytest.mark.parametrize("n", [1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_blocked_cholesky_solves(n, dtype):
+@pytest.mark.parametrize("lapack_up_to", [0, 12_000], ids=["by blocks", "whole"])
+def test_blocked_cholesky_solves(n, dtype, lapack_up_to, monkeypatch):
+    monkeypatch.setattr(cholesky, "LAPACK_UP_TO", lapack_up_to)
     A = RNG.normal(size=(n, n))
     A = (A @ A.T / n + np.eye(n)).astype(dtype)
     rows = RNG.normal(size=(3, n))
@@ -24,7 +26,9 @@ def test_blocked_cholesky_solves(n, dtype):
     assert np.abs(solution @ A.astype(np.float64) - rows).max() < (1e-4 if dtype == np.float32 else 1e-10)
 
 
-def test_blocked_cholesky_refuses_indefinite():
+@pytest.mark.parametrize("lapack_up_to", [0, 12_000])
+def test_blocked_cholesky_refuses_indefinite(lapack_up_to, monkeypatch):
+    monkeypatch.setattr(cholesky, "LAPACK_UP_TO", lapack_up_to)
     with pytest.raises(NotPositiveDefiniteError):
         BlockedCholesky(-np.eye(4))
 

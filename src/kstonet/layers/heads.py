@@ -79,6 +79,6 @@ class CategoricalHead:
             penalty=self.penalty,
             alpha=self.alpha,
             sample_weight=sample_weight,
-            start=(self.weights, self.intercept),
+            start=(self.weights, self.intercept) if self.weights.any() else None,
         )
         return replace(self, weights=fit.weights, intercept=fit.intercept, kkt=float(np.max(fit.kkt)))

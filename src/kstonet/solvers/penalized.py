@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
+from scipy.linalg import eigh, svd
+from scipy.linalg.lapack import dposv  # scipy's wrappers cost more than these small systems
 from sklearn.exceptions import ConvergenceWarning
 
 from kstonet.solvers.penalties import Floats, Penalty, make_penalty
@@ -298,24 +298,18 @@ def _newton_point(
     point, found = W.copy(), np.zeros(W.shape[1], dtype=bool)
     for columns in patterns.values():
         rows = np.flatnonzero(active[:, columns[0]])
-        hessian = gram[np.ix_(rows, rows)]
-        hessian[np.diag_indices_from(hessian)] *= 1.0 + DAMPING
-        factor = _factor(hessian + np.diag(bend[rows, columns[0]]))
-        if factor is None:  # SCAD or MCP bend down more than the data bend up: their tangent instead (Zou and Li 2008)
-            factor = _factor(hessian)
-        if factor is None:
-            continue
         block = np.ix_(rows, np.array(columns))
-        point[block] -= cho_solve(factor, slope[block], check_finite=False)
-        found[columns] = True
+        hessian = gram[rows[:, None], rows]
+        hessian.flat[:: len(rows) + 1] *= 1.0 + DAMPING
+        bent = hessian.copy()
+        bent.flat[:: len(rows) + 1] += bend[rows, columns[0]]
+        _, step, failure = dposv(bent, slope[block])
+        if failure:  # SCAD or MCP bend down more than the data bend up: their tangent instead (Zou and Li 2008)
+            _, step, failure = dposv(hessian, slope[block])
+        if not failure:
+            point[block] -= step
+            found[columns] = True
     return point, found
-
-
-def _factor(hessian: Floats) -> Any:
-    try:
-        return cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        return None
 
 
 def _objective(penalty: Penalty, W: Floats, gradient: Floats, linear: Floats) -> Floats:
