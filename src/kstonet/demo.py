@@ -40,7 +40,7 @@ def main() -> None:
     """Run the demonstration."""
     X, y = measurement_error_data(1000)
     train, test = slice(0, 500), slice(500, 1000)
-    C, epsilon = 1.0, 0.05
+    C, epsilon = 1.0, 0.05  # the paper's C for these data, for both models
     path: list[float] = []
     model = KStoNetRegressor((5,), C=C, epsilon=epsilon, n_average=1, max_iter=40, random_state=0)
 
