@@ -21,6 +21,7 @@ from kstonet.imputation.step_size import automatic_step_sizes
 from kstonet.layers.heads import CategoricalHead
 from kstonet.network import Network
 from kstonet.noise import automatic_noise, with_noise
+from kstonet.solvers.multinomial import log_proba
 
 Schedule = float | str | Sequence[float] | Callable[[int], float]
 MOST_SHRINKS = 6  # a diverged imputation is redone with a quarter of the step, at most so often
@@ -81,7 +82,7 @@ def scheduled(schedule: Schedule, iteration: int) -> Any:
 def training_loss(network: Network, prediction: np.ndarray, outputs: np.ndarray) -> float:
     """Mean squared error, or mean negative log-likelihood, of the noise-free network."""
     if isinstance(network.layers[-1], CategoricalHead):
-        log_p = network.layers[-1].log_probabilities(prediction)
+        log_p = log_proba(prediction)
         return float(-log_p[np.arange(len(outputs)), outputs].mean())
     return float(((outputs - prediction) ** 2).mean())
 
@@ -165,7 +166,7 @@ def iro(
         values = network.forward(inputs)
         noise = scheduled(settings.noise_variance, t)
         noise = automatic_noise(network, values, outputs) if noise == "auto" else float(noise)
-        network = with_noise(network, np.full(len(network) - 1, noise))
+        network = with_noise(network, noise)
         latents, step, shrinks = impute(rng, network, inputs, outputs, values[:-1], settings, scheduled(settings.step_size, t))
         imputed = time.perf_counter()
 

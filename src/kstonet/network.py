@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +18,7 @@ class Network:
 
     def forward(self, inputs: Any = None) -> tuple[np.ndarray, ...]:
         """Noise-free value of every layer on the training rows: eq. (KDNNeq)."""
-        values = [self.layers[0].mean(inputs)]
-        for layer in self.layers[1:]:
-            values.append(layer.mean(values[-1]))
-        return tuple(values)
+        return self.forward_from(self.layers[0].mean(inputs))
 
     def forward_from(self, first: np.ndarray) -> tuple[np.ndarray, ...]:
         """The same, given the values of the first hidden layer at any rows."""
@@ -45,9 +41,6 @@ class Network:
         layers = list(self.layers)
         layers[index] = replace(layers[index], **changes)
         return Network(tuple(layers))
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.layers)
 
     def __len__(self) -> int:
         return len(self.layers)

@@ -15,6 +15,7 @@ import numpy as np
 
 from kstonet.layers.heads import CategoricalHead
 from kstonet.network import Network
+from kstonet.solvers.multinomial import log_proba
 
 DEAD_ZONE = 0.1
 SMALLEST_RESIDUAL = 1e-3  # of standardised targets: below it a fit is an interpolation
@@ -35,7 +36,7 @@ def automatic_noise(network: Network, values: tuple[np.ndarray, ...], outputs: n
     """σ² (or the temperature of a classification head) for the current fit."""
     head: Any = network.layers[-1]
     if isinstance(head, CategoricalHead):
-        probabilities = np.exp(head.log_probabilities(values[-1]))
+        probabilities = np.exp(log_proba(values[-1]))
         error = 1.0 - probabilities[np.arange(len(outputs)), outputs]
     else:
         error = outputs - values[-1]
@@ -44,9 +45,9 @@ def automatic_noise(network: Network, values: tuple[np.ndarray, ...], outputs: n
     return DEAD_ZONE * residual * slope / float(np.exp(np.log(network.layers[0].C).mean()))
 
 
-def with_noise(network: Network, variances: np.ndarray) -> Network:
-    """The network with the noise variances (one per layer above the first) replaced."""
-    for i, variance in enumerate(variances, start=1):
+def with_noise(network: Network, variance: float) -> Network:
+    """The network with the noise of every layer above the first replaced."""
+    for i in range(1, len(network)):
         name = "temperature" if isinstance(network.layers[i], CategoricalHead) else "variance"
-        network = network.with_layer(i, **{name: float(variance)})
+        network = network.with_layer(i, **{name: variance})
     return network

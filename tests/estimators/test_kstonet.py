@@ -9,6 +9,7 @@ from sklearn.metrics import mean_squared_error
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kstonet import KStoNetClassifier, KStoNetRegressor
+from kstonet.demo import measurement_error_data
 
 FAST = {"max_iter": 6, "n_average": 2, "n_imputation_steps": 10, "random_state": 0}
 
@@ -25,18 +26,15 @@ def test_scikit_learn_manners(estimator, check):
     check(estimator)
 
 
-def measurement_error_data(seed=0, n=500):
-    """Section 3.2 of the paper."""
-    rng = np.random.default_rng(seed)
-    Z = (rng.normal(size=(2 * n, 1)) + rng.normal(size=(2 * n, 5))) / np.sqrt(2)
-    y = 5 * Z[:, 1] / (1 + Z[:, 0] ** 2) + 5 * np.sin(Z[:, 2] * Z[:, 3]) + 2 * Z[:, 4] + rng.normal(size=2 * n)
-    X = Z + 0.5 * rng.normal(size=Z.shape)
+def halves(n):
+    """Training and test rows of the paper's Section 3.2."""
+    X, y = measurement_error_data(2 * n)
     return X[:n], y[:n], X[n:], y[n:]
 
 
 @pytest.mark.parametrize("sizes", [(5,), (8, 8, 8)])
 def test_no_seed_diverges(sizes):
-    X, y, Xt, yt = measurement_error_data(n=250)
+    X, y, Xt, yt = halves(250)
     errors = []
     for seed in range(6):
         model = KStoNetRegressor(sizes, activation="tanh", C=1.0, max_iter=15, random_state=seed).fit(X, y)
@@ -47,7 +45,7 @@ def test_no_seed_diverges(sizes):
 
 
 def test_raising_c_never_makes_the_training_error_worse():
-    X, y, _, _ = measurement_error_data(n=200)
+    X, y, _, _ = halves(200)
     losses = []
     for C in (1.0, 10.0, 100.0, 1000.0):
         model = KStoNetRegressor(C=C, max_iter=20, random_state=0).fit(X, y)

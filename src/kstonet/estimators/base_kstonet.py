@@ -313,12 +313,15 @@ class BaseKStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         state.pop("_state", None)  # the training problem with its kernel matrix: a stored model predicts, it does not resume
         return state
 
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = self._precomputed
         return tags
 
     def _fit_x_scaler(self, X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        active = self.standardize and not (isinstance(self.kernel, str) and self.kernel == "precomputed")
-        self._x_scaler = Scaler.fit(X, weights, active=active)
+        self._x_scaler = Scaler.fit(X, weights, active=self.standardize and not self._precomputed)
         return self._x_scaler.forward(X)

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -16,6 +15,7 @@ from kstonet.estimators.multi_target_svr import validated_weights
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
+from kstonet.solvers.multinomial import log_proba
 
 _PARAMETERS = """
     Parameters
@@ -112,10 +112,6 @@ class KStoNetRegressor(MultiOutputMixin, RegressorMixin, BaseKStoNet):
         mean = self._y_scaler.backward(outputs.mean(axis=0))
         return mean[:, 0] if self._single_target else mean
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R²."""
-        return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
-
 
 class KStoNetClassifier(ClassifierMixin, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for classification.
@@ -164,14 +160,10 @@ class KStoNetClassifier(ClassifierMixin, BaseKStoNet):
         ndarray of shape (n_samples, n_classes)
         """
         logits = self._outputs(X)
-        probabilities = np.mean([np.exp(CategoricalHead.log_probabilities(each)) for each in logits], axis=0)
+        probabilities = np.mean([np.exp(log_proba(each)) for each in logits], axis=0)
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""
         winners = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[winners])
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy."""
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import log_softmax
 
 from kstonet.layers.activations import Activation
-from kstonet.solvers.multinomial import solve_multinomial
+from kstonet.solvers.multinomial import log_proba, solve_multinomial
 
 
 @dataclass(frozen=True)
@@ -46,20 +45,15 @@ class CategoricalHead:
         """Weights per class, in the same parametrisation as :meth:`mean`."""
         return np.vstack([np.zeros_like(self.weights), self.weights]) if self.n_classes == 2 else self.weights
 
-    @staticmethod
-    def log_probabilities(logits: np.ndarray) -> np.ndarray:
-        """Log P(class) from :meth:`mean`."""
-        return np.asarray(log_softmax(logits, axis=1))
-
     def log_density(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-        log_p = self.log_probabilities(self.mean(inputs))
+        log_p = log_proba(self.mean(inputs))
         return np.asarray(log_p[np.arange(len(outputs)), outputs] / self.temperature)
 
     def score_output(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         raise TypeError("class labels are observed, never imputed: there is no score for them")
 
     def score_input(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-        error = -np.exp(self.log_probabilities(self.mean(inputs)))
+        error = -np.exp(log_proba(self.mean(inputs)))
         error[np.arange(len(outputs)), outputs] += 1.0
         return np.asarray(self.activation.slope(inputs) * (error @ self._contrasts()) / self.temperature)
 
