@@ -13,8 +13,8 @@ ROOT = Path(kstonet.__file__).parent
 
 # A part may import from the parts before it, and from itself.
 ORDER = [
-    "_arrays", "gram", "solvers", "imputation", "layers", "network", "noise", "initialisation", "iro", "uncertainty",
-    "estimators", "baselines", "plotting", "persistence", "checkpoint", "datasets", "cli", "demo",
+    "_arrays", "metrics", "gram", "solvers", "imputation", "layers", "network", "noise", "initialisation", "iro",
+    "uncertainty", "estimators", "baselines", "plotting", "persistence", "checkpoint", "datasets", "cli", "demo",
 ]  # fmt: skip
 INDEPENDENT = [{"gram", "imputation"}, {"solvers", "imputation"}]  # parts that must not know each other
 OPTIONAL = ("torch", "dask", "matplotlib", "pandas", "polars", "typer", "rich", "onnx", "safetensors")

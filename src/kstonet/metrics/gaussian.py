@@ -1,0 +1,277 @@
+"""Predictions given by a mean and a standard deviation."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import erf, ndtr
+
+from kstonet.metrics.checks import (
+    Floats,
+    Score,
+    check_like,
+    check_numbers,
+    check_targets,
+    check_weights,
+    combine_outputs,
+    first_of,
+    mean_score,
+    norm_of_gaps,
+    weighted_mean,
+)
+
+LEVELS = np.linspace(0.05, 0.95, 19)
+
+
+class CalibrationCurve(NamedTuple):
+    """What :func:`calibration_curve` returns.
+
+    Attributes
+    ----------
+    nominal : array of shape (levels,)
+        Probability that the central interval promises.
+    observed : array of shape (levels,), or (levels, k) for raw values
+        Share of observations inside it.
+
+    Examples
+    --------
+    >>> nominal, observed = calibration_curve([0.1, -2.0], 0.0, 1.0, levels=[0.5, 0.99])
+    >>> observed
+    array([0.5, 1. ])
+    """
+
+    nominal: Floats
+    observed: Floats
+
+
+def crps_gaussian(
+    y_true: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    multioutput: str = "uniform_average",
+) -> Score:
+    """Continuous ranked probability score ∫(F(x) - 1{x ≥ y})²dx of Gaussian predictions, in the unit of y.
+
+    Strictly proper, and finite for every prediction: with ``std=0`` it is the absolute error.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,) or (n, k)
+    mean, std : arrays of the shape of y_true, or floats
+        Of the predictive distribution. ``std`` may be zero, not negative.
+    sample_weight : array of shape (n,), optional
+    multioutput : {"uniform_average", "raw_values"}
+        The mean over the k outputs, or an array with one value for each.
+
+    Returns
+    -------
+    float or array of shape (k,)
+
+    References
+    ----------
+    Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation, section 4.2.
+
+    Examples
+    --------
+    >>> y = [0.0, 1.0, 2.0]
+    >>> round(crps_gaussian(y, [0.1, 0.9, 2.5], std=0.3), 4)
+    0.1697
+    >>> crps_gaussian(y, [0.0, 1.0, 5.0], std=0.0)
+    1.0
+    """
+    residual, std = _residuals(y_true, mean, std)
+    z = _standardised(residual, std)
+    # The textbook form is σ·(z·(2Φ(z) - 1) + ...); with σ·z written as the residual, σ = 0 needs no case of its own.
+    values = residual * erf(z / math.sqrt(2.0)) + std * (math.sqrt(2.0 / math.pi) * np.exp(-_half_square(z)) - math.pi**-0.5)
+    return mean_score(values, sample_weight, multioutput)
+
+
+def nll_gaussian(
+    y_true: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    multioutput: str = "uniform_average",
+) -> Score:
+    """Negative log-likelihood ½log(2πσ²) + (y - mean)²/(2σ²) per observation of Gaussian predictions.
+
+    Strictly proper, and merciless to overconfidence. ``std=0`` has no density: it is an error, not an infinite score.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,) or (n, k)
+    mean, std : arrays of the shape of y_true, or floats
+        Of the predictive distribution. ``std`` must be positive.
+    sample_weight : array of shape (n,), optional
+    multioutput : {"uniform_average", "raw_values"}
+        The mean over the k outputs, or an array with one value for each.
+
+    Returns
+    -------
+    float or array of shape (k,)
+
+    Examples
+    --------
+    >>> round(nll_gaussian([0.0, 1.0, 2.0], [0.1, 0.9, 2.5], std=0.3), 4)
+    0.215
+    """
+    residual, std = _residuals(y_true, mean, std)
+    if (std == 0).any():
+        raise ValueError(
+            f"std holds {first_of(std, std == 0)}: a Gaussian without spread has no density. "
+            "Bound std from below, as in numpy.maximum(std, 1e-6), or use crps_gaussian, which accepts zero."
+        )
+    values = 0.5 * math.log(2.0 * math.pi) + np.log(std) + _half_square(_standardised(residual, std))
+    return mean_score(values, sample_weight, multioutput)
+
+
+def pit_values(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Floats:
+    """Probability integral transform Φ((y - mean)/std) of every observation: uniform on [0, 1] if the predictions are right.
+
+    A histogram with a hump says that the predictions are too wide, a valley too narrow, a slope biased.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,) or (n, k)
+    mean, std : arrays of the shape of y_true, or floats
+        Where ``std`` is zero the value is 0, 1, or 0.5 if the observation is hit exactly.
+
+    Returns
+    -------
+    array of the shape of y_true
+
+    Examples
+    --------
+    >>> pit_values([0.0, 1.0, 2.0], mean=1.0, std=0.5).round(4)
+    array([0.0228, 0.5   , 0.9772])
+    """
+    return np.asarray(ndtr(_standardised(*_residuals(y_true, mean, std))))
+
+
+def calibration_curve(
+    y_true: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    levels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    multioutput: str = "uniform_average",
+) -> CalibrationCurve:
+    """Observed against nominal coverage of the central intervals mean ± std·Φ⁻¹((1 + level)/2).
+
+    Observed below nominal is overconfidence. A bias in one tail that the other makes up for does not show here; it does in
+    :func:`pit_values`.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,) or (n, k)
+    mean, std : arrays of the shape of y_true, or floats
+        Of the predictive distribution. Where ``std`` is zero only an exact hit is covered.
+    levels : array, optional
+        Nominal coverages in [0, 1]; 0.05, 0.10, ..., 0.95 if not given.
+    sample_weight : array of shape (n,), optional
+    multioutput : {"uniform_average", "raw_values"}
+        The mean of the curves of the k outputs, in which opposite errors cancel, or one column for each.
+
+    Returns
+    -------
+    CalibrationCurve
+        With the fields ``nominal`` and ``observed``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.random.default_rng(0).normal(size=10_000)
+    >>> curve = calibration_curve(y, mean=0.0, std=0.5, levels=[0.5, 0.9, 0.95])
+    >>> curve.observed.round(2)  # intervals half as wide as they should be
+    array([0.26, 0.59, 0.67])
+    """
+    nominal, observed = _coverages(y_true, mean, std, levels, sample_weight)
+    return CalibrationCurve(nominal, np.array([combine_outputs(per_output, multioutput) for per_output in observed]))
+
+
+def calibration_error(
+    y_true: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    norm: str = "l1",
+    levels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    multioutput: str = "uniform_average",
+) -> Score:
+    """Distance between the :func:`calibration_curve` and the diagonal.
+
+    Not a score to train or select by: it does not reward sharpness, and perfect predictions still show about 0.33/√n
+    ("l1") by chance.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,) or (n, k)
+    mean, std : arrays of the shape of y_true, or floats
+        Of the predictive distribution.
+    norm : {"l1", "l2", "max"}
+        Mean absolute, root mean square or largest difference over the levels.
+    levels : array, optional
+        Nominal coverages in [0, 1]; 0.05, 0.10, ..., 0.95 if not given.
+    sample_weight : array of shape (n,), optional
+    multioutput : {"uniform_average", "raw_values"}
+        The mean of the errors of the k outputs, or an array with one for each.
+
+    Returns
+    -------
+    float or array of shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.random.default_rng(0).normal(size=10_000)
+    >>> round(calibration_error(y, mean=0.0, std=1.0), 3)
+    0.004
+    >>> round(calibration_error(y, mean=0.0, std=0.5, norm="max"), 2)
+    0.33
+    """
+    nominal, observed = _coverages(y_true, mean, std, levels, sample_weight)
+    return combine_outputs(norm_of_gaps(observed - nominal[:, None], norm), multioutput)
+
+
+def _residuals(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
+    """Return y_true - mean and std, both in the shape of y_true."""
+    y = check_targets(y_true)
+    mu = check_like("mean", check_numbers("mean", mean), y.shape)
+    sigma = check_like("std", check_numbers("std", std), y.shape)
+    if (sigma < 0).any():
+        raise ValueError(
+            f"std holds {first_of(sigma, sigma < 0)}; a standard deviation cannot be negative: was a logarithm given?"
+        )
+    return y - mu, sigma
+
+
+def _standardised(residual: Floats, std: Floats) -> Floats:
+    """The residual in units of std: 0 for an exact hit and ±∞ for a miss where std is zero."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(residual == 0.0, 0.0, residual / std)
+
+
+def _half_square(z: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return np.asarray(0.5 * z * z)
+
+
+def _coverages(
+    y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: ArrayLike | None, sample_weight: ArrayLike | None
+) -> tuple[Floats, Floats]:
+    """Return the levels and the observed coverage of the central intervals, (levels,) and (levels, k)."""
+    nominal = LEVELS.copy() if levels is None else check_numbers("levels", levels)
+    if nominal.ndim != 1 or nominal.size == 0 or not ((nominal >= 0) & (nominal <= 1)).all():
+        raise ValueError(f"levels={levels!r} must be a list of at least one probability in [0, 1].")
+    z = _standardised(*_residuals(y_true, mean, std))
+    weights = check_weights(sample_weight, len(z))
+    reach = erf(np.abs(z.reshape(len(z), -1)) / math.sqrt(2.0))  # the smallest central interval that holds y
+    return nominal, np.stack([weighted_mean(reach <= level, weights) for level in nominal])
