@@ -43,7 +43,7 @@ def timed(work: Any) -> tuple[float, Any]:
 def measure(n: int, p: int, *, rivals: bool) -> dict[str, Any]:
     X, y = data(n, p)
     seconds, model = timed(lambda: KStoNetRegressor((5,), C=10.0, random_state=0, max_iter=40).fit(X, y))
-    parts = {part: sum(r[f"seconds_{part}"] for r in model.history_) for part in ("impute", "svr", "regressions")}
+    parts = {part: sum(r[f"seconds_{part}"] for r in model.history_) for part in ("impute", "first_layer", "regressions")}
     loop = sum(parts.values())
     row: dict[str, Any] = {
         "n": n,

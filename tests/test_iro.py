@@ -8,7 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 from sklearn.svm import SVR
 
+import kstonet.iro
 from kstonet.gram import DenseGram, make_kernel
+from kstonet.imputation.chain import ChainSettings
 from kstonet.initialisation import initial_latents
 from kstonet.iro import IROSettings, IROState, impute, iro, scheduled
 from kstonet.layers.activations import get_activation
@@ -37,8 +39,9 @@ def start(sizes=(UNITS,), seed=0, C=2.0, tol=1e-8, n=N, alpha=1e-3):
 
 def slow_iteration(X, y, state, *, steps, step_size, friction, noise):
     """Eqs. (imputationeq), (optsolver1), (optsolver2) written as loops over samples, with scikit-learn's solvers."""
-    rng = np.random.default_rng()
-    rng.bit_generator.state = state.rng_state
+    parent = np.random.default_rng()
+    parent.bit_generator.state = state.rng_state
+    rng = np.random.default_rng([int(parent.integers(2**63)), 0])  # the stream of the first chunk
     first, head = state.network.layers
     w, b = head.weights[0], head.intercept[0]
     f = first.mean()
@@ -61,7 +64,7 @@ def slow_iteration(X, y, state, *, steps, step_size, friction, noise):
 
 def test_one_iteration_equals_the_slow_reference():
     X, y, state = start()
-    settings = IROSettings(n_imputation_steps=7, step_size=1e-3, friction=0.1, noise_variance=0.05)
+    settings = IROSettings(ChainSettings(n_steps=7, friction=0.1), step_size=1e-3, noise_variance=0.05)
     new = next(iro(None, y, state, settings))
     Y, fitted, weights, intercept = slow_iteration(X, y, state, steps=7, step_size=1e-3, friction=0.1, noise=0.05)
     np.testing.assert_allclose(new.latents[0], Y, atol=1e-10)
@@ -73,7 +76,7 @@ def test_one_iteration_equals_the_slow_reference():
 
 def test_states_can_be_resumed():
     _, y, state = start(sizes=(3, 2), tol=1e-6)
-    settings = IROSettings(n_imputation_steps=5)
+    settings = IROSettings(ChainSettings(n_steps=5))
     loop = iro(None, y, state, settings)
     states = [next(loop) for _ in range(4)]
     resumed = iro(None, y, states[1], settings)
@@ -112,14 +115,14 @@ def test_a_diverging_step_is_shrunk_and_redone():
     network = state.network.with_layer(1, variance=1e-4, weights=np.full((1, UNITS), 5.0))
     values = network.forward()
     rng = np.random.default_rng(0)
-    settings = IROSettings(n_imputation_steps=400)
+    settings = IROSettings(ChainSettings(n_steps=400))
     network = network.with_layer(1, activation=get_activation("identity"))
-    latents, step, shrinks = impute(rng, network, None, y, values[:-1], settings, 1e-3)
-    assert shrinks >= 1
-    assert step < 1e-3
+    latents, (draw,) = impute(rng, network, None, y, values[:-1], settings, 1e-3)
+    assert draw.n_shrinks >= 1
+    assert draw.step_size < 1e-3
     assert np.isfinite(latents[0]).all()
     with pytest.warns(ConvergenceWarning, match="diverged"):
-        kept, _, _ = impute(rng, network, None, y, values[:-1], settings, 1e6)
+        kept, _ = impute(rng, network, None, y, values[:-1], settings, 1e6)
     np.testing.assert_array_equal(kept[0], values[0])
 
 
@@ -145,3 +148,17 @@ def test_schedules():
     assert scheduled(0.5, 9) == 0.5
     assert [scheduled([3.0, 2.0, 1.0], t) for t in (0, 1, 2, 7)] == [3.0, 2.0, 1.0, 1.0]
     assert scheduled(lambda t: 1.0 / (t + 1), 3) == 0.25
+
+
+@pytest.mark.parametrize("sampler", ["sghmc", "mala", "hmc", "gibbs"])
+def test_chunks_give_the_same_numbers_for_any_number_of_jobs(monkeypatch, sampler):
+    monkeypatch.setattr(kstonet.iro, "CHUNK", 16)
+    ends = []
+    for n_jobs in (1, 2, 3):
+        _, y, state = start(sizes=(3, 2), tol=1e-3)
+        loop = iro(None, y, state, IROSettings(ChainSettings(sampler, n_steps=4), n_jobs=n_jobs))
+        ends.append([next(loop) for _ in range(2)][-1])
+    for other in ends[1:]:
+        for a, b in zip(ends[0].latents, other.latents, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert 0 < ends[0].record.acceptance <= 1

@@ -1,8 +1,16 @@
 """kstonet: kernel-expanded stochastic neural networks."""
 
-from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR
+from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
 from kstonet.gram.memory import GramTooLargeError
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["GramTooLargeError", "KStoNetClassifier", "KStoNetRegressor", "MultiTargetSVR", "__version__"]
+__all__ = [
+    "GramTooLargeError",
+    "KStoNetClassifier",
+    "KStoNetRegressor",
+    "MultiTargetSVR",
+    "StoNetClassifier",
+    "StoNetRegressor",
+    "__version__",
+]

@@ -67,7 +67,7 @@ def main() -> None:
     )
     print(f"\ntest MSE: K-StoNet {path[-1]:.3f} at the last iterate, ", end="")
     print(f"{np.mean((y[test] - averaged.predict(X[test])) ** 2):.3f} averaged over the last 10; plain SVR {svr_errors[1]:.3f}")
-    parts = {part: sum(r[f"seconds_{part}"] for r in model.history_) for part in ("impute", "svr", "regressions")}
+    parts = {part: sum(r[f"seconds_{part}"] for r in model.history_) for part in ("impute", "first_layer", "regressions")}
     print(f"trained in {seconds:.1f} s: " + ", ".join(f"{name} {spent:.2f} s" for name, spent in parts.items()))
     if find_spec("matplotlib"):
         draw("demo.png", losses, path, (svr_errors[0], svr_errors[1]))

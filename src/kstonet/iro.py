@@ -9,36 +9,34 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.parallel import Parallel, delayed
 
-from kstonet.imputation import sghmc
 from kstonet.imputation.base import Latents
-from kstonet.imputation.step_size import automatic_step_sizes
+from kstonet.imputation.chain import MOST_SHRINKS, ChainSettings, Draw, run_chain
 from kstonet.layers.heads import CategoricalHead
 from kstonet.network import Network
 from kstonet.noise import automatic_noise, with_noise
 from kstonet.solvers.multinomial import log_proba
 
 Schedule = float | str | Sequence[float] | Callable[[int], float]
-MOST_SHRINKS = 6  # a diverged imputation is redone with a quarter of the step, at most so often
-FARTHEST = 1e4  # a latent value this many times the layer's spread away has diverged
+CHUNK = 2048  # observations drawn together: their arrays stay in the cache
 
 
 @dataclass(frozen=True)
 class IROSettings:
-    """Settings of the imputation; schedules are a number, one number per iteration (the last is kept), or a function of it."""
+    """Settings of the loop; schedules are a number, one number per iteration (the last is kept), or a function of it."""
 
-    n_imputation_steps: int = 25
+    chain: ChainSettings = field(default_factory=ChainSettings)
     step_size: Schedule = "auto"
-    friction: float = 0.1
-    temperature: float = 1.0
     noise_variance: Schedule = "auto"
     C: Schedule | None = None
     alpha: Schedule | None = None
+    n_jobs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,12 +48,14 @@ class IRORecord:
     noise: float
     step_size: float
     n_shrinks: int
-    svr_gap: float
-    svr_iterations: int
-    n_support: float
+    acceptance: float
+    kinetic: float  # of the momenta, over the equilibrium value; see SamplerInfo
     seconds_impute: float
-    seconds_svr: float
+    seconds_first_layer: float
     seconds_regressions: float
+    svr_gap: float = np.nan
+    svr_iterations: float = np.nan
+    n_support: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -94,43 +94,37 @@ def impute(
     outputs: np.ndarray,
     start: Latents,
     settings: IROSettings,
-    step: Any,
-) -> tuple[Latents, float, int]:
-    """Step 1 of Algorithm 1: draw the latent values; shrink and redo where the chain diverges.
+    step_size: Any,
+) -> tuple[Latents, list[Draw]]:
+    """Step 1 of Algorithm 1: draw the latent values of all observations.
 
-    Returns the latent values, the median step size and how often it was shrunk.
+    Observations are independent given the parameters, so they are drawn in chunks, every chunk from a stream of its own: the
+    numbers are the same whether the chunks run one after another or at once.
+
+    Returns the latent values, and the draws of the chunks.
     """
-    conditionals = network.conditionals(inputs, outputs)
-    spreads = [values.std() + 1e-12 for values in start]
-    for shrinks in range(MOST_SHRINKS + 1):
-        if step == "auto":
-            sizes = automatic_step_sizes(conditionals, start, settings.friction)
-        else:
-            sizes = tuple(np.full((len(values), 1), float(step)) for values in start)
-        sizes = tuple(size / 4.0**shrinks for size in sizes)
-        state = sghmc.init(start)
-        diverged = False
-        with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(settings.n_imputation_steps):
-                state, info = sghmc.step(
-                    rng, state, conditionals, sizes, friction=settings.friction, temperature=settings.temperature
-                )
-                diverged = info.diverged
-                if diverged:
-                    break
-        far = diverged or any(
-            np.abs(values - first).max() > FARTHEST * spread
-            for values, first, spread in zip(state.latents, start, spreads, strict=True)
+    n = len(start[0])
+    seed = int(rng.integers(2**63))
+    chunks = [slice(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK)]
+
+    def draw(k: int, rows: slice) -> Draw:
+        conditionals = network.conditionals(inputs, outputs, rows)
+        here = tuple(values[rows] for values in start)
+        return run_chain(np.random.default_rng([seed, k]), conditionals, here, settings.chain, step_size)
+
+    if len(chunks) == 1:
+        draws = [draw(0, chunks[0])]
+    else:
+        tasks = (delayed(draw)(k, rows) for k, rows in enumerate(chunks))
+        draws = list(Parallel(n_jobs=settings.n_jobs, prefer="threads")(tasks))
+    if any(each.gave_up for each in draws):
+        warnings.warn(
+            f"the imputation diverged {MOST_SHRINKS + 1} times, with steps down to step_size/{4**MOST_SHRINKS}; the latent "
+            "values are kept as they were. Use step_size='auto' or a smaller step_size.",
+            ConvergenceWarning,
+            stacklevel=2,
         )
-        if not far:
-            return state.latents, float(np.median(np.concatenate([size.ravel() for size in sizes]))), shrinks
-    warnings.warn(
-        f"the imputation diverged {MOST_SHRINKS + 1} times, with steps down to step_size/{4**MOST_SHRINKS}; the latent values "
-        "are kept as they were. Use step_size='auto' or a smaller step_size.",
-        ConvergenceWarning,
-        stacklevel=2,
-    )
-    return start, 0.0, MOST_SHRINKS + 1
+    return tuple(np.concatenate(parts) for parts in zip(*(each.latents for each in draws), strict=True)), draws
 
 
 def iro(
@@ -160,19 +154,20 @@ def iro(
         if settings.C is not None:
             network = network.with_layer(0, C=np.full_like(network.layers[0].C, scheduled(settings.C, t)))
         if settings.alpha is not None:
-            for i in range(1, len(network)):
-                network = network.with_layer(i, alpha=float(scheduled(settings.alpha, t)))
+            for i, layer in enumerate(network.layers):
+                if hasattr(layer, "alpha"):
+                    network = network.with_layer(i, alpha=float(scheduled(settings.alpha, t)))
         started = time.perf_counter()
         values = network.forward(inputs)
         noise = scheduled(settings.noise_variance, t)
         noise = automatic_noise(network, values, outputs) if noise == "auto" else float(noise)
         network = with_noise(network, noise)
-        latents, step, shrinks = impute(rng, network, inputs, outputs, values[:-1], settings, scheduled(settings.step_size, t))
+        latents, draws = impute(rng, network, inputs, outputs, values[:-1], settings, scheduled(settings.step_size, t))
         imputed = time.perf_counter()
 
         chain = (inputs, *latents, outputs)
         first = network.layers[0].refit(chain[0], chain[1], sample_weight)
-        kernel_done = time.perf_counter()
+        first_done = time.perf_counter()
         rest = tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, layer in enumerate(network.layers[1:], start=1))
         done = time.perf_counter()
 
@@ -181,14 +176,14 @@ def iro(
             iteration=t + 1,
             loss=training_loss(network, network.forward(inputs)[-1], outputs),
             noise=noise,
-            step_size=step,
-            n_shrinks=shrinks,
-            svr_gap=float(first.gap.max()),
-            svr_iterations=int(max(solution.n_iter.max() for solution in first.solutions)),
-            n_support=float(first.n_support.mean()),
+            step_size=float(np.median([draw.step_size for draw in draws])),
+            n_shrinks=max(draw.n_shrinks for draw in draws),
+            acceptance=float(np.mean([draw.acceptance for draw in draws])),
+            kinetic=float(np.mean([draw.kinetic for draw in draws])),
             seconds_impute=imputed - started,
-            seconds_svr=kernel_done - imputed,
-            seconds_regressions=done - kernel_done,
+            seconds_first_layer=first_done - imputed,
+            seconds_regressions=done - first_done,
+            **first.certificate(),
         )
         state = replace(
             state, iteration=t + 1, network=network, latents=latents, rng_state=dict(rng.bit_generator.state), record=record

@@ -27,9 +27,10 @@ class Network:
             values.append(layer.mean(values[-1]))
         return tuple(values)
 
-    def conditionals(self, inputs: Any, outputs: np.ndarray) -> NetworkConditionals:
-        """What a sampler needs to draw the latent values given the data."""
-        return NetworkConditionals(self, inputs, outputs)
+    def conditionals(self, inputs: Any, outputs: np.ndarray, rows: slice = slice(None)) -> NetworkConditionals:
+        """What a sampler needs to draw the latent values of some observations given the data."""
+        network = Network((self.layers[0].at(rows), *self.layers[1:]))
+        return NetworkConditionals(network, None if inputs is None else inputs[rows], outputs[rows])
 
     def refit(self, inputs: Any, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> Network:
         """Step 2 of Algorithm 1: every layer solves its own convex problem, independently of the others."""

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
 from kstonet.network import Network
 from kstonet.solvers.multinomial import log_proba
 
 DEAD_ZONE = 0.1
+FIRST_LAYER = 10.0  # noise of a linear first layer, over that of the layers above: the residual is to move it, not them
 SMALLEST_RESIDUAL = 1e-3  # of standardised targets: below it a fit is an interpolation
 
 
@@ -41,12 +43,16 @@ def automatic_noise(network: Network, values: tuple[np.ndarray, ...], outputs: n
     else:
         error = outputs - values[-1]
     residual = max(float(np.sqrt(np.mean(error**2))), SMALLEST_RESIDUAL)
+    if isinstance(network.layers[0], DenseLayer):  # Gaussian noise has no dead zone: a fraction of the residual will do
+        return DEAD_ZONE * residual**2
     slope = max(float(np.sqrt(np.mean(output_slopes(network, values) ** 2))), 1e-6)
     return DEAD_ZONE * residual * slope / float(np.exp(np.log(network.layers[0].C).mean()))
 
 
 def with_noise(network: Network, variance: float) -> Network:
-    """The network with the noise of every layer above the first replaced."""
+    """The network with the noise of every regression layer replaced; the noise of an SVR layer is that of its C."""
+    if isinstance(network.layers[0], DenseLayer):
+        network = network.with_layer(0, variance=FIRST_LAYER * variance)
     for i in range(1, len(network)):
         name = "temperature" if isinstance(network.layers[i], CategoricalHead) else "variance"
         network = network.with_layer(i, **{name: variance})

@@ -1,4 +1,5 @@
 import pickle
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,8 @@ from sklearn.datasets import load_diabetes, load_iris, load_linnerud, make_class
 from sklearn.metrics import mean_squared_error
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kstonet import KStoNetClassifier, KStoNetRegressor
+import kstonet.iro
+from kstonet import KStoNetClassifier, KStoNetRegressor, StoNetClassifier, StoNetRegressor
 from kstonet.demo import measurement_error_data
 
 FAST = {"max_iter": 6, "n_average": 2, "n_imputation_steps": 10, "random_state": 0}
@@ -21,7 +23,10 @@ def expected_failures(estimator):
     }
 
 
-@parametrize_with_checks([KStoNetRegressor(**FAST), KStoNetClassifier(**FAST)], expected_failed_checks=expected_failures)
+ESTIMATORS = [kind(**FAST) for kind in (KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier)]
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_manners(estimator, check):
     check(estimator)
 
@@ -72,7 +77,7 @@ def test_multi_output_and_averaging():
 
 def test_prediction_on_the_training_rows_is_the_fitted_network():
     X, y = load_diabetes(return_X_y=True)
-    model = KStoNetRegressor(**(FAST | {"n_average": 1})).fit(X, y)
+    model = KStoNetRegressor(**(FAST | {"n_average": 1}), sparse=False, warm_start=True).fit(X, y)
     fitted = model._y_scaler.backward(model._state.network.forward()[-1])[:, 0]
     np.testing.assert_allclose(model.predict(X), fitted, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(model.transform(X), model._state.network.forward()[-2], atol=1e-8)
@@ -80,11 +85,13 @@ def test_prediction_on_the_training_rows_is_the_fitted_network():
 
 def test_units_with_their_own_kernels():
     X, y = load_diabetes(return_X_y=True)
-    model = KStoNetRegressor((3,), gamma=[0.05, 0.1, 0.05], C=[1.0, 5.0, 10.0], epsilon=[0.1, 0.01, 0.0], **FAST).fit(X, y)
+    model = KStoNetRegressor(
+        (3,), gamma=[0.05, 0.1, 0.05], C=[1.0, 5.0, 10.0], epsilon=[0.1, 0.01, 0.0], sparse=False, warm_start=True, **FAST
+    )
+    model.fit(X, y)
     assert len(model._state.network.layers[0].groups) == 2
     fitted = model._state.network.layers[0].mean()
-    last = model._iterates[-1]
-    values = np.concatenate([v[0] for _, v in model._first_layer(model._x_scaler.forward(X), last.coef[None])]) + last.intercept
+    values = np.concatenate([v[-1] for _, v in model._expansion.blocks(model._x_scaler.forward(X))])
     np.testing.assert_allclose(values, fitted, atol=1e-8)
     mixed = KStoNetRegressor((2,), kernel=["rbf", "matern32"], **FAST).fit(X, y)
     assert np.isfinite(mixed.predict(X)).all()
@@ -124,8 +131,8 @@ def test_history_callback_verbose_and_early_stop(capsys):
     seen = []
     model = KStoNetRegressor(**FAST, callback=seen.append, verbose=1).fit(X, y)
     assert len(seen) == len(model.history_) == model.n_iter_ == 6
-    assert {"loss", "noise", "step_size", "svr_gap", "seconds_impute", "seconds_svr"} <= set(model.history_[0])
-    assert "iteration" in capsys.readouterr().out
+    assert {"loss", "noise", "step_size", "svr_gap", "seconds_impute", "seconds_first_layer"} <= set(model.history_[0])
+    assert "6/6" in capsys.readouterr().err
     stopped = KStoNetRegressor(max_iter=200, tol=0.5, n_iter_no_change=3, random_state=0).fit(X, y)
     assert stopped.n_iter_ < 200
 
@@ -144,8 +151,8 @@ def test_an_interrupt_keeps_the_model_so_far():
 
 def test_warm_start_goes_on():
     X, y = load_diabetes(return_X_y=True)
-    once = KStoNetRegressor(**(FAST | {"max_iter": 6})).fit(X, y)
-    twice = KStoNetRegressor(**(FAST | {"max_iter": 3}), warm_start=True).fit(X, y).fit(X, y)
+    once = KStoNetRegressor(**(FAST | {"max_iter": 6}), sparse=False).fit(X, y)
+    twice = KStoNetRegressor(**(FAST | {"max_iter": 3}), sparse=False, warm_start=True).fit(X, y).fit(X, y)
     assert twice.n_iter_ == 6
     np.testing.assert_allclose(twice.predict(X), once.predict(X))
 
@@ -179,6 +186,10 @@ def test_degenerate_data_gives_sensible_fits():
         ({"max_iter": 0}, "max_iter=0"),
         ({"penalty": "l3"}, "penalty='l3'"),
         ({"kernel": "rfb"}, "kernel='rfb'"),
+        ({"sampler": "nuts"}, "sampler='nuts' must be one of sghmc, mala, hmc, gibbs"),
+        ({"sampler": "mala", "temperature": 0.0}, "temperature=0.0"),
+        ({"alpha": -1.0}, "alpha=-1.0"),
+        ({"svr_tol": 0.0}, "svr_tol=0.0"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
@@ -190,3 +201,87 @@ def test_bad_arguments_are_named(arguments, message):
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="one class only"):
         KStoNetClassifier().fit(np.zeros((5, 1)), np.ones(5, dtype=int))
+
+
+def test_fitted_models_keep_support_vectors_only():
+    X, y = load_diabetes(return_X_y=True)
+    settings = FAST | {"n_average": 1}
+    wide = {"hidden_layer_sizes": (2,), "epsilon": 1.0, "C": 10.0}
+    sparse = KStoNetRegressor(**settings, **wide).fit(X, y)
+    dense = KStoNetRegressor(**settings, **wide, sparse=False).fit(X, y)
+    assert sparse.n_support_ < 0.8 * len(X) <= len(X) == dense.n_support_
+    assert len(pickle.dumps(sparse)) < len(pickle.dumps(dense))
+    # both functions are certified to svr_tol, so they agree to its order
+    assert np.abs(sparse.predict(X) - dense.predict(X)).max() < 0.1 * y.std()
+
+
+def test_validation_rows_are_watched_and_stop_the_training():
+    X, y, Xv, yv = halves(150)
+    model = KStoNetRegressor(**FAST, gamma=[0.1, 0.2, 0.1], hidden_layer_sizes=(3,)).fit(X, y, X_val=Xv, y_val=yv)
+    last = model.history_[-1]
+    single = KStoNetRegressor(**(FAST | {"n_average": 1}), gamma=[0.1, 0.2, 0.1], hidden_layer_sizes=(3,), sparse=False)
+    single.fit(X, y)
+    assert last["validation_score"] == pytest.approx(single.score(Xv, yv), abs=1e-8)
+    assert last["score"] == pytest.approx(single.score(X, y), abs=1e-8)
+    assert last["validation_loss"] == pytest.approx(mean_squared_error(yv, single.predict(Xv)) / y.var())
+    stopped = KStoNetRegressor(max_iter=200, tol=0.2, n_iter_no_change=3, random_state=0).fit(X, y, X_val=Xv, y_val=yv)
+    assert stopped.n_iter_ < 200
+    labels = np.where(y > 0, "up", "down")
+    classifier = KStoNetClassifier(**FAST).fit(X, labels, X_val=Xv, y_val=np.where(yv > 0, "up", "down"))
+    assert 0.5 < classifier.history_[-1]["validation_score"] <= 1.0
+    with pytest.raises(ValueError, match="X_val is given without y_val"):
+        KStoNetRegressor(**FAST).fit(X, y, X_val=Xv)
+    with pytest.raises(ValueError, match="which y does not"):
+        KStoNetClassifier(**FAST).fit(X, labels, X_val=Xv, y_val=["left"] * len(Xv))
+
+
+@pytest.mark.parametrize("sampler", ["mala", "hmc", "gibbs"])
+def test_every_sampler_trains(sampler):
+    X, y, Xt, yt = halves(150)
+    model = KStoNetRegressor(sampler=sampler, C=2.0, max_iter=10, n_average=5, n_imputation_steps=10, random_state=0).fit(X, y)
+    assert 0.3 < model.history_[-1]["acceptance"] <= 1.0
+    assert model.score(Xt, yt) > 0.3
+
+
+def test_the_number_of_jobs_changes_nothing(monkeypatch):
+    monkeypatch.setattr(kstonet.iro, "CHUNK", 100)
+    X, y = load_diabetes(return_X_y=True)
+    a, b = (KStoNetRegressor(**FAST, n_jobs=n_jobs).fit(X, y).predict(X) for n_jobs in (None, 3))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_networks_that_widen_get_a_note():
+    X, y = load_diabetes(return_X_y=True)
+    with pytest.warns(UserWarning, match="3-5-1 .* is not pyramidal"):
+        KStoNetRegressor((3, 5), **FAST).fit(X[:50], y[:50])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        KStoNetRegressor((5, 3), **FAST).fit(X[:50], y[:50])
+
+
+def test_automatic_alpha_is_of_the_order_of_the_theory():
+    X, y = load_diabetes(return_X_y=True)
+    model = KStoNetRegressor((4, 3), **FAST, warm_start=True).fit(X, y)
+    layers = model._state.network.layers
+    np.testing.assert_allclose([layers[1].alpha, layers[2].alpha], 0.01 * np.sqrt(np.log([4, 3]) / len(X)))
+
+
+def test_polars_frames():
+    polars = pytest.importorskip("polars")
+    X, y = load_iris(return_X_y=True)
+    frame = polars.DataFrame({name: X[:, j] for j, name in enumerate("abcd")})
+    model = KStoNetClassifier(**FAST).set_output(transform="polars").fit(frame, polars.Series(y))
+    assert list(model.feature_names_in_) == list("abcd")
+    assert isinstance(model.transform(frame), polars.DataFrame)
+    np.testing.assert_array_equal(model.predict(frame), KStoNetClassifier(**FAST).fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename({"a": "z"}))
+
+
+def test_progress_goes_to_standard_error_and_never_to_standard_output(capsys):
+    X, y = load_diabetes(return_X_y=True)
+    KStoNetRegressor(**FAST, verbose=2).fit(X, y, X_val=X, y_val=y)
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    assert seen.err.count("iteration") == 6
+    assert "validation" in seen.err

@@ -2,5 +2,6 @@
 
 from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.multi_target_svr import MultiTargetSVR
+from kstonet.estimators.stonet import StoNetClassifier, StoNetRegressor
 
-__all__ = ["KStoNetClassifier", "KStoNetRegressor", "MultiTargetSVR"]
+__all__ = ["KStoNetClassifier", "KStoNetRegressor", "MultiTargetSVR", "StoNetClassifier", "StoNetRegressor"]

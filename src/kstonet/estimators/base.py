@@ -1,10 +1,11 @@
-"""What regression and classification share: validation, standardisation, the training loop, averaged prediction."""
+"""What all four estimators share: the training loop, standardisation, averaged prediction."""
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -13,119 +14,76 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kstonet.gram import DenseGram, Kernel, make_kernel
-from kstonet.gram.dense import cross_blocks
+from kstonet.estimators.progress import Progress
+from kstonet.estimators.scaling import Scaler
+from kstonet.gram import Kernel
+from kstonet.imputation import SAMPLERS
+from kstonet.imputation.chain import ChainSettings
 from kstonet.initialisation import initial_latents
-from kstonet.iro import IROSettings, IROState, iro, scheduled
+from kstonet.iro import IROSettings, IROState, iro, scheduled, training_loss
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
-from kstonet.layers.kernel import KernelLayer, UnitGroup
+from kstonet.layers.expansion import Expansion, ExpansionPart
 from kstonet.network import Network
+from kstonet.solvers.penalized import default_alpha
 
 
-@dataclass(frozen=True)
-class Scaler:
-    """Centre and scale of columns; constant columns keep scale one."""
+class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Everything the estimators share. Subclasses say what the first layer is; the mixins of tasks.py what the head is."""
 
-    mean: np.ndarray
-    scale: np.ndarray
+    hidden_layer_sizes: Any
+    activation: str
+    kernel: Any
+    noise_variance: Any
+    penalty: str
+    alpha: Any
+    sampler: str
+    n_imputation_steps: int
+    step_size: Any
+    friction: float
+    temperature: float
+    max_iter: int
+    n_average: int
+    tol: float | None
+    n_iter_no_change: int
+    standardize: bool
+    warm_start: bool
+    max_memory: float | None
+    callback: Callable[[Any], Any] | None
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
 
-    @classmethod
-    def fit(cls, values: np.ndarray, weights: np.ndarray | None, *, active: bool) -> Scaler:
-        """Learn from the columns of ``values``; the identity unless ``active``."""
-        columns = values.shape[1]
-        if not active:
-            return cls(np.zeros(columns), np.ones(columns))
-        mean = np.average(values, axis=0, weights=weights)
-        spread = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights))
-        return cls(mean, np.where(spread > 1e-12 * (np.abs(mean) + 1e-300), spread, 1.0))
-
-    def forward(self, values: np.ndarray) -> np.ndarray:
-        """To standard units."""
-        return np.asarray((values - self.mean) / self.scale)
-
-    def backward(self, values: np.ndarray) -> np.ndarray:
-        """Back to the user's units."""
-        return np.asarray(values * self.scale + self.mean)
-
-
-@dataclass(frozen=True)
-class _Iterate:
-    """What prediction needs of one iteration."""
-
-    coef: np.ndarray  # (units, n)
-    intercept: np.ndarray  # (units,)
-    network: Network  # without its first layer, which holds the training problem
-
-    @classmethod
-    def of(cls, network: Network) -> _Iterate:
-        first = network.layers[0]
-        return cls(first.coef, first.intercept, Network((None, *network.layers[1:])))
-
-    def outputs(self, first: np.ndarray) -> np.ndarray:
-        return self.network.forward_from(first)[-1]
-
-
-class BaseKStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Everything regression and classification share; not to be used alone."""
-
-    kernel_: Kernel
     history_: list[dict[str, Any]]
     _X_fit: np.ndarray
     _state: IROState
+    _inputs: Any
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = (5,),
-        activation: str = "softplus",
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        C: Any = 10.0,
-        epsilon: Any = 0.01,
-        noise_variance: Any = "auto",
-        penalty: str = "lasso",
-        alpha: Any = 1e-4,
-        n_imputation_steps: int = 25,
-        step_size: Any = "auto",
-        friction: float = 0.1,
-        temperature: float = 1.0,
-        max_iter: int = 40,
-        n_average: int = 10,
-        tol: float | None = None,
-        n_iter_no_change: int = 10,
-        svr_tol: float = 1e-3,
-        standardize: bool = True,
-        warm_start: bool = False,
-        max_memory: float | None = None,
-        callback: Callable[[Any], Any] | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.kernel = kernel
-        self.gamma = gamma
-        self.C = C
-        self.epsilon = epsilon
-        self.noise_variance = noise_variance
-        self.penalty = penalty
-        self.alpha = alpha
-        self.n_imputation_steps = n_imputation_steps
-        self.step_size = step_size
-        self.friction = friction
-        self.temperature = temperature
-        self.max_iter = max_iter
-        self.n_average = n_average
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.svr_tol = svr_tol
-        self.standardize = standardize
-        self.warm_start = warm_start
-        self.max_memory = max_memory
-        self.callback = callback
-        self.random_state = random_state
-        self.verbose = verbose
+    # -- what subclasses answer ------------------------------------------------------------------------------------------
+
+    def _new_first_layer(self, X: np.ndarray, units: int, weights: np.ndarray | None) -> tuple[Any, Any]:
+        """The first layer before its first refit, and the inputs it wants to be handed."""
+        raise NotImplementedError
+
+    def _new_head(self, below: int, outputs: np.ndarray, alpha: float) -> Any:
+        """The output layer before its first refit."""
+        raise NotImplementedError
+
+    def _kernels(self, first: Any) -> list[tuple[Kernel | None, np.ndarray, np.ndarray]]:
+        """``(kernel, coef, units)`` for the groups of units of a first layer that share a kernel."""
+        raise NotImplementedError
+
+    def _finished(self, states: list[IROState], weights: np.ndarray | None) -> list[IROState]:
+        """The iterates to keep, in the form to keep them in."""
+        return states
+
+    def _schedules(self) -> dict[str, Any]:
+        """Schedules of the first layer."""
+        return {}
+
+    def _score_outputs(self, network: Network, prediction: np.ndarray, outputs: np.ndarray) -> float:
+        """R² or accuracy."""
+        raise NotImplementedError
 
     # -- validation ------------------------------------------------------------------------------------------------------
 
@@ -144,134 +102,153 @@ class BaseKStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             "n_average": (self.n_average, lambda v: int(v) == v and v >= 1, "a whole number >= 1"),
             "n_iter_no_change": (self.n_iter_no_change, lambda v: int(v) == v and v >= 1, "a whole number >= 1"),
             "friction": (self.friction, lambda v: 0 < v <= 1, "in (0, 1]; 1 is Langevin Monte Carlo"),
-            "temperature": (self.temperature, lambda v: v >= 0, "non-negative"),
-            "svr_tol": (self.svr_tol, lambda v: v > 0, "positive"),
+            "sampler": (self.sampler, lambda v: v in SAMPLERS, f"one of {', '.join(SAMPLERS)}"),
+            "temperature": (
+                self.temperature,
+                lambda v: v > 0 or (v == 0 and self.sampler == "sghmc"),
+                "positive (0, which follows the gradient only, needs sampler='sghmc')",
+            ),
         }
         for name, (value, valid, demand) in rules.items():
             if not valid(value):
                 raise ValueError(f"{name}={value!r} must be {demand}.")
-        for name in ("step_size", "noise_variance"):
+        for name in ("step_size", "noise_variance", "alpha"):
             value = scheduled(getattr(self, name), 0)
-            if value != "auto" and not (not isinstance(value, str) and value > 0):
-                raise ValueError(f"{name}={value!r} must be 'auto', a positive number, or a schedule of them.")
+            zero = name == "alpha"
+            if value != "auto" and (isinstance(value, str) or not (value >= 0 if zero else value > 0)):
+                demand = "non-negative" if zero else "positive"
+                raise ValueError(f"{name}={value!r} must be 'auto', a {demand} number, or a schedule of them.")
 
-    def _per_unit(self, name: str, units: int, *, zero_allowed: bool = False) -> np.ndarray:
-        """One value per first-layer unit from a number or a sequence of them."""
-        value = getattr(self, name)
-        values = np.broadcast_to(np.asarray(value, dtype=np.float64), (units,)).copy() if np.size(value) in (1, units) else None
-        if values is None or not (np.isfinite(values).all() and ((values >= 0) if zero_allowed else (values > 0)).all()):
-            demand = "non-negative" if zero_allowed else "positive"
-            raise ValueError(f"{name}={value!r} must be one {demand} number, or one for each of the {units} first-layer units.")
-        return values
+    @staticmethod
+    def _note_shape(sizes: tuple[int, ...], outputs: int) -> None:
+        """The theory wants a pyramid: m₁ ≥ m₂ ≥ … ≥ outputs (Lemma 1, condition ii); other shapes work, outside it."""
+        shape = (*sizes, outputs)
+        if any(above > below for below, above in pairwise(shape)):
+            warnings.warn(
+                f"the network {'-'.join(map(str, shape))} (hidden units and outputs) is not pyramidal: it widens towards the "
+                "output, where the theory has no guarantee against local traps. Give earlier layers at least as many units.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     # -- training --------------------------------------------------------------------------------------------------------
 
-    def _groups(self, X: np.ndarray, units: int, weights: np.ndarray | None) -> tuple[UnitGroup, ...]:
-        """One Gram per distinct kernel."""
-        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel] * units
-        gammas = [self.gamma] * units if isinstance(self.gamma, str) or np.ndim(self.gamma) == 0 else list(self.gamma)
-        if len(kernels) != units or len(gammas) != units:
-            raise ValueError(
-                f"kernel and gamma take one value, or one for each of the {units} first-layer units; got "
-                f"{len(kernels)} kernels and {len(gammas)} gammas."
-            )
-        members: dict[Kernel, list[int]] = {}
-        for unit, (kernel, gamma) in enumerate(zip(kernels, gammas, strict=True)):
-            made = make_kernel(kernel, X, gamma=gamma, sample_weight=weights)
-            members.setdefault(made, []).append(unit)
-        return tuple(
-            UnitGroup(DenseGram(X, kernel, max_memory=self.max_memory), np.array(group)) for kernel, group in members.items()
+    def _start(
+        self, X: np.ndarray, outputs: np.ndarray, mixtures: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[IROState, Any]:
+        """The first state, and the inputs of the first layer."""
+        sizes, activation = self._sizes(), get_activation(self.activation)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+
+        def alpha(inputs: int) -> float:
+            value = scheduled(self.alpha, 0)
+            return default_alpha(len(X), inputs) if value == "auto" else float(value)
+
+        first, inputs = self._new_first_layer(X, sizes[0], weights)
+        layers: list[Any] = [first]
+        for below, size in pairwise(sizes):
+            layers.append(DenseLayer(np.zeros((size, below)), np.zeros(size), 1.0, activation, self.penalty, alpha(below)))
+        layers.append(self._new_head(sizes[-1], outputs, alpha(sizes[-1])))
+        self._note_shape(sizes, len(layers[-1].intercept))
+        latents = initial_latents(rng, X, mixtures, sizes, activation)
+        network = Network(tuple(layers)).refit(inputs, latents, outputs, weights)
+        return IROState(0, network, latents, dict(rng.bit_generator.state)), inputs
+
+    def _settings(self) -> IROSettings:
+        return IROSettings(
+            chain=ChainSettings(self.sampler, self.n_imputation_steps, self.friction, self.temperature),
+            step_size=self.step_size,
+            noise_variance=self.noise_variance,
+            alpha=self.alpha if np.ndim(self.alpha) or callable(self.alpha) else None,
+            n_jobs=self.n_jobs,
+            **self._schedules(),
         )
 
-    def _train(self, X: np.ndarray, outputs: np.ndarray, mixtures: np.ndarray, weights: np.ndarray | None) -> None:
+    def _train(
+        self,
+        X: np.ndarray,
+        outputs: np.ndarray,
+        mixtures: np.ndarray,
+        weights: np.ndarray | None,
+        validation: tuple[np.ndarray, np.ndarray] | None,
+    ) -> None:
         """Run Algorithm 1 on standardised data; ``mixtures`` are the columns the initial latent values are made of."""
         self._check_numbers()
-        sizes, activation = self._sizes(), get_activation(self.activation)
-        resumed = (
-            self.warm_start and hasattr(self, "_state") and self._X_fit.shape == X.shape and np.array_equal(self._X_fit, X)
-        )
+        resumed = self.warm_start and hasattr(self, "_state") and np.array_equal(self._X_fit, X)
         if resumed:
-            state, history = self._state, list(self.history_)
+            state, inputs, history = self._state, self._inputs, list(self.history_)
         else:
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            rng = np.random.default_rng(seed)
-            C = np.full(sizes[0], float(self.C(0))) if callable(self.C) else self._per_unit("C", sizes[0])
-            first = KernelLayer(
-                self._groups(X, sizes[0], weights), C, self._per_unit("epsilon", sizes[0], zero_allowed=True), tol=self.svr_tol
-            )
-            alpha = float(scheduled(self.alpha, 0))
-            layers: list[Any] = [first]
-            for below, size in pairwise(sizes):
-                layers.append(DenseLayer(np.zeros((size, below)), np.zeros(size), 1.0, activation, self.penalty, alpha))
-            layers.append(self._head(sizes[-1], outputs, alpha))
-            latents = initial_latents(rng, X, mixtures, sizes, activation)
-            network = Network(tuple(layers)).refit(None, latents, outputs, weights)
-            state, history = IROState(0, network, latents, dict(rng.bit_generator.state)), []
-        self._X_fit = X
-        settings = IROSettings(
-            n_imputation_steps=self.n_imputation_steps,
-            step_size=self.step_size,
-            friction=self.friction,
-            temperature=self.temperature,
-            noise_variance=self.noise_variance,
-            C=self.C if callable(self.C) else None,
-            alpha=self.alpha if np.ndim(self.alpha) or callable(self.alpha) else None,
-        )
-        recent: deque[_Iterate] = deque(maxlen=self.n_average)
+            (state, inputs), history = self._start(X, outputs, mixtures, weights), []
+        self._X_fit, self.history_ = X, history
+        watch = None if validation is None else self._watch(state.network, *validation)
+        recent: deque[IROState] = deque(maxlen=self.n_average)
+        progress = Progress(type(self).__name__, self.max_iter, self.verbose)
         best, waiting, started_at = np.inf, 0, state.iteration
         try:
-            for new in iro(None, outputs, state, settings, weights):
-                assert new.record is not None
+            for new in iro(inputs, outputs, state, self._settings(), weights):
                 state = new
-                recent.append(_Iterate.of(state.network))
-                history.append(asdict(new.record))
-                self._publish(state, history, recent)
-                if self.verbose:
-                    self._report(history[-1])
+                assert state.record is not None
+                recent.append(state)
+                record = asdict(state.record)
+                record["score"] = self._score_outputs(state.network, state.network.forward(inputs)[-1], outputs)
+                if watch is not None:
+                    record |= watch(state.network)
+                history.append(record)
+                progress.update(record)
                 if self.callback is not None:
+                    self._publish(list(recent))  # a callback may predict with the model as it stands
                     self.callback(state)
                 if state.iteration - started_at >= self.max_iter:
                     break
                 if self.tol is not None:
-                    improved = history[-1]["loss"] < best * (1.0 - self.tol)
-                    best, waiting = (history[-1]["loss"], 0) if improved else (best, waiting + 1)
+                    loss = record["loss"] if watch is None else record["validation_loss"]
+                    best, waiting = (loss, 0) if loss < best * (1.0 - self.tol) else (best, waiting + 1)
                     if waiting >= self.n_iter_no_change:
                         break
+            kept = self._finished(list(recent), weights)
         except KeyboardInterrupt:  # what is trained so far is a model
             if not recent:
                 raise
+            kept = list(recent)
+        finally:
+            progress.close()
+        self._publish(kept)
+        if self.warm_start:  # holds the kernel matrix
+            self._state, self._inputs = recent[-1], inputs
 
-    def _publish(self, state: IROState, history: list[dict[str, Any]], recent: deque[_Iterate]) -> None:
-        """Make the model usable as it stands: a callback may predict with it, an interrupt may leave it so."""
-        self._state, self.history_, self.n_iter_ = state, history, state.iteration
-        self._iterates = list(recent)
-        groups = state.network.layers[0].groups
-        self._unit_kernels = [(group.gram.kernel, group.units) for group in groups]
-        self.kernel_ = self._unit_kernels[0][0]
-        self._n_features_out = state.latents[-1].shape[1]  # of transform
+    def _watch(self, network: Network, X: np.ndarray, outputs: np.ndarray) -> Callable[[Network], dict[str, float]]:
+        """Loss and score of an iterate on validation rows; the kernel values are computed once."""
+        parts = [
+            (ExpansionPart.of(kernel, self._X_fit, np.ones((1, *coef.shape)), units).features(X), units)
+            for kernel, coef, units in self._kernels(network.layers[0])
+        ]
 
-    def _report(self, record: dict[str, Any]) -> None:
-        print(
-            f"[{type(self).__name__}] iteration {record['iteration']:4d}  loss {record['loss']:.5g}  "
-            f"SVR gap {record['svr_gap']:.1e}  seconds: impute {record['seconds_impute']:.2f}, "
-            f"SVR {record['seconds_svr']:.2f}, regressions {record['seconds_regressions']:.2f}"
-        )
+        def watch(network: Network) -> dict[str, float]:
+            first = np.empty((len(X), len(network.layers[0].intercept)))
+            for (features, units), (_, coef, _) in zip(parts, self._kernels(network.layers[0]), strict=True):
+                first[:, units] = features @ coef.T
+            prediction = network.forward_from(first + network.layers[0].intercept)[-1]
+            return {
+                "validation_loss": training_loss(network, prediction, outputs),
+                "validation_score": self._score_outputs(network, prediction, outputs),
+            }
+
+        return watch
+
+    def _publish(self, states: list[IROState]) -> None:
+        """Make the model of some iterates, the last of the training."""
+        firsts = [state.network.layers[0] for state in states]
+        groups = [self._kernels(first) for first in firsts]
+        parts = []
+        for k, (kernel, _, units) in enumerate(groups[0]):
+            parts.append(ExpansionPart.of(kernel, self._X_fit, np.stack([group[k][1] for group in groups]), units))
+        self._expansion = Expansion(tuple(parts), np.stack([first.intercept for first in firsts]))
+        self._uppers = [Network((None, *state.network.layers[1:])) for state in states]
+        self.n_iter_ = states[-1].iteration
+        self._n_features_out = states[-1].latents[-1].shape[1]  # of transform
 
     # -- prediction ------------------------------------------------------------------------------------------------------
-
-    def _first_layer(self, X: np.ndarray, coef: np.ndarray) -> Any:
-        """Yield ``(rows, K(X, training rows) @ coefᵀ)`` in blocks, every unit with its own kernel.
-
-        ``coef`` has shape (iterates, units, n), the values (iterates, rows, units).
-        """
-        blocks = zip(*(cross_blocks(kernel, X, self._X_fit) for kernel, _ in self._unit_kernels), strict=True)
-        for parts in blocks:
-            rows = parts[0][0]
-            values = np.empty((coef.shape[0], rows.stop - rows.start, coef.shape[1]))
-            for (_, units), (_, kernel_values) in zip(self._unit_kernels, parts, strict=True):
-                flat = coef[:, units].reshape(-1, coef.shape[2])  # one product for all iterates
-                values[:, :, units] = (kernel_values @ flat.T).reshape(-1, len(coef), len(units)).swapaxes(0, 1)
-            yield rows, values
 
     def _check_X(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -281,11 +258,11 @@ class BaseKStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _outputs(self, X: Any) -> np.ndarray:
         """Outputs of every averaged iterate, shape (iterates, n, outputs), in standardised units."""
         X = self._check_X(X)
-        coef = np.stack([iterate.coef for iterate in self._iterates])
-        out: list[np.ndarray] = []
-        for _, values in self._first_layer(X, coef):
-            out.append(np.stack([it.outputs(v + it.intercept) for it, v in zip(self._iterates, values, strict=True)]))
-        return np.concatenate(out, axis=1)
+        parts = [
+            np.stack([upper.forward_from(first)[-1] for upper, first in zip(self._uppers, values, strict=True)])
+            for _, values in self._expansion.blocks(X)
+        ]
+        return np.concatenate(parts, axis=1)
 
     def transform(self, X: Any) -> np.ndarray:
         """The last hidden layer (before its activation) of the last iterate: a sufficient reduction of X.
@@ -299,18 +276,14 @@ class BaseKStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ndarray of shape (n_samples, hidden_layer_sizes[-1])
         """
         X = self._check_X(X)
-        last = self._iterates[-1]
-        parts = [
-            last.network.forward_from(values[0] + last.intercept)[-2] for _, values in self._first_layer(X, last.coef[None])
-        ]
-        return np.concatenate(parts)
+        return np.concatenate([self._uppers[-1].forward_from(values[-1])[-2] for _, values in self._expansion.blocks(X)])
 
-    def _head(self, below: int, outputs: np.ndarray, alpha: float) -> Any:
-        raise NotImplementedError
+    # -- scikit-learn's manners --------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        state.pop("_state", None)  # the training problem with its kernel matrix: a stored model predicts, it does not resume
+        for name in ("_state", "_inputs", "_X_fit"):  # the training problem: a stored model predicts, it does not resume
+            state.pop(name, None)
         return state
 
     @property

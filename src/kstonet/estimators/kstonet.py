@@ -1,73 +1,209 @@
-"""The K-StoNet estimators."""
+"""The K-StoNet estimators: the first layer is a set of support vector regressions."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.preprocessing import LabelEncoder
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
-from kstonet.estimators.base_kstonet import BaseKStoNet, Scaler
-from kstonet.estimators.multi_target_svr import validated_weights
-from kstonet.layers.activations import get_activation
-from kstonet.layers.dense import DenseLayer
-from kstonet.layers.heads import CategoricalHead
-from kstonet.solvers.multinomial import log_proba
+from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.tasks import ClassificationTask, RegressionTask
+from kstonet.gram import DenseGram, Kernel, make_kernel
+from kstonet.iro import IROState
+from kstonet.layers.kernel import KernelLayer, UnitGroup, sparse_refits
+from kstonet.network import Network
 
-_PARAMETERS = """
-    Parameters
-    ----------
-    hidden_layer_sizes : int or tuple of int, default=(5,)
-        Units of every hidden layer; the first is a layer of support vector regressions.
-    activation : {"softplus", "tanh", "sigmoid", "relu", "gelu", "identity"}, default="softplus"
-        The last three lie outside the paper's Assumption 1.
-    kernel, gamma : default="rbf", "scale"
-        As in :class:`MultiTargetSVR`; one value, or one per first-layer unit.
-    C, epsilon : float or one per first-layer unit, default=10.0, 0.01
-        Of the support vector regressions, in scikit-learn's scaling. ``C`` may be a function of the iteration.
+SHARED_PARAMETERS = """
     noise_variance : "auto", float or schedule, default="auto"
-        Variance of the noise above the first layer (temperature of a classification head). "auto" follows C and the residual.
+        Variance of the noise above the first layer (temperature of a classification head). "auto" follows the residual.
     penalty : {"lasso", "ridge", "scad", "mcp", "none"}, default="lasso"
         Of the regression layers.
-    alpha : float or schedule, default=1e-4
-        Strength of the penalty, in scikit-learn's scaling.
+    alpha : "auto", float or schedule, default="auto"
+        Strength of the penalty, in scikit-learn's scaling. "auto" is 0.01·√(log(inputs)/n), the order the theory asks for.
+    sampler : {"sghmc", "mala", "hmc", "gibbs"}, default="sghmc"
+        Of the imputation: the paper's momentum update, eq. (imputationeq); the Langevin and the Hamiltonian algorithm with an
+        accept step; slice draws, one coordinate at a time.
     n_imputation_steps, step_size, friction, temperature : default=25, "auto", 0.1, 1.0
-        Of the imputation, eq. (imputationeq) of the paper; friction 1 is Langevin Monte Carlo.
+        Of the imputation. Friction 1 is Langevin Monte Carlo; "hmc" makes 1/friction leapfrog steps for one step. ``step_size``
+        is a number or a schedule, or "auto": inside the stability limit by construction.
     max_iter : int, default=40
         Iterations of Algorithm 1.
     n_average : int, default=10
         Predictions are averaged over this many last iterations (Theorem 3); 1 uses the last.
     tol, n_iter_no_change : default=None, 10
-        Stop when the training loss has not fallen by this fraction for so many iterations.
-    svr_tol : float, default=1e-3
-        Relative duality gap of the support vector regressions.
+        Stop when the loss (of the validation rows, where fit is given some) has not fallen by this fraction for so many
+        iterations.
     standardize : bool, default=True
         Standardise X (and the targets) inside.
     warm_start : bool, default=False
-        Go on from the last iteration when fit is called again on the same X.
+        Go on from the last iteration when fit is called again on the same X. Keeps the kernel matrix after fit.
     max_memory : float, optional
         Bytes a kernel matrix and its factor may take.
     callback : callable, optional
-        Called with the :class:`~kstonet.iro.IROState` of every iteration.
+        Called with the :class:`~kstonet.iro.IROState` of every iteration; the estimator can predict meanwhile.
+    n_jobs : int, optional
+        Threads of the imputation, as in joblib; the result does not depend on it.
     random_state : int, RandomState or None
     verbose : int, default=0
+        1 shows a progress bar, 2 a line per iteration, on standard error.
+"""
 
-    Attributes
-    ----------
+SHARED_ATTRIBUTES = """
     history_ : list of dict
-        One record per iteration: loss, noise, step size, SVR gap and iterations, support vectors, seconds per part.
+        One record per iteration: loss and score (and those of the validation rows), noise, step size, acceptance, SVR gap
+        and iterations, support vectors, seconds per part.
     n_iter_ : int
-    kernel_ : Kernel
-        Of the first unit, with gamma resolved.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 """
 
+_PARAMETERS = f"""
+    Parameters
+    ----------
+    hidden_layer_sizes : int or tuple of int, default=(5,)
+        Units of every hidden layer; the first is a layer of support vector regressions.
+    activation : {{"softplus", "tanh", "sigmoid", "relu", "gelu", "identity"}}, default="softplus"
+        The last three lie outside the paper's Assumption 1.
+    kernel, gamma : default="rbf", "scale"
+        As in :class:`MultiTargetSVR`; one value, or one per first-layer unit.
+    C, epsilon : float or one per first-layer unit, default=10.0, 0.01
+        Of the support vector regressions, in scikit-learn's scaling. ``C`` may be a function of the iteration.
+    svr_tol : float, default=1e-3
+        Relative duality gap of the support vector regressions.
+    sparse : bool, default=True
+        Solve the support vector regressions of the averaged iterations once more at the end, for exact support sets; rows
+        that are no support vector are dropped from the fitted model.{SHARED_PARAMETERS}
+    Attributes
+    ----------
+    kernel_ : Kernel
+        Of the first unit, with gamma resolved.
+    n_support_ : int
+        Training rows kept for prediction.{SHARED_ATTRIBUTES}"""
 
-class KStoNetRegressor(MultiOutputMixin, RegressorMixin, BaseKStoNet):
+
+class BaseKStoNet(BaseStoNet):
+    """The first layer of both K-StoNets."""
+
+    kernel_: Kernel
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (5,),
+        activation: str = "softplus",
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        C: Any = 10.0,
+        epsilon: Any = 0.01,
+        svr_tol: float = 1e-3,
+        sparse: bool = True,
+        noise_variance: Any = "auto",
+        penalty: str = "lasso",
+        alpha: Any = "auto",
+        sampler: str = "sghmc",
+        n_imputation_steps: int = 25,
+        step_size: Any = "auto",
+        friction: float = 0.1,
+        temperature: float = 1.0,
+        max_iter: int = 40,
+        n_average: int = 10,
+        tol: float | None = None,
+        n_iter_no_change: int = 10,
+        standardize: bool = True,
+        warm_start: bool = False,
+        max_memory: float | None = None,
+        callback: Callable[[Any], Any] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.kernel = kernel
+        self.gamma = gamma
+        self.C = C
+        self.epsilon = epsilon
+        self.svr_tol = svr_tol
+        self.sparse = sparse
+        self.noise_variance = noise_variance
+        self.penalty = penalty
+        self.alpha = alpha
+        self.sampler = sampler
+        self.n_imputation_steps = n_imputation_steps
+        self.step_size = step_size
+        self.friction = friction
+        self.temperature = temperature
+        self.max_iter = max_iter
+        self.n_average = n_average
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.standardize = standardize
+        self.warm_start = warm_start
+        self.max_memory = max_memory
+        self.callback = callback
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _per_unit(self, name: str, units: int, *, zero_allowed: bool = False) -> np.ndarray:
+        """One value per first-layer unit from a number or a sequence of them."""
+        value = getattr(self, name)
+        values = np.broadcast_to(np.asarray(value, dtype=np.float64), (units,)).copy() if np.size(value) in (1, units) else None
+        if values is None or not (np.isfinite(values).all() and ((values >= 0) if zero_allowed else (values > 0)).all()):
+            demand = "non-negative" if zero_allowed else "positive"
+            raise ValueError(f"{name}={value!r} must be one {demand} number, or one for each of the {units} first-layer units.")
+        return values
+
+    def _groups(self, X: np.ndarray, units: int, weights: np.ndarray | None) -> tuple[UnitGroup, ...]:
+        """One Gram per distinct kernel."""
+        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel] * units
+        gammas = [self.gamma] * units if isinstance(self.gamma, str) or np.ndim(self.gamma) == 0 else list(self.gamma)
+        if len(kernels) != units or len(gammas) != units:
+            raise ValueError(
+                f"kernel and gamma take one value, or one for each of the {units} first-layer units; got "
+                f"{len(kernels)} kernels and {len(gammas)} gammas."
+            )
+        members: dict[Kernel, list[int]] = {}
+        for unit, (kernel, gamma) in enumerate(zip(kernels, gammas, strict=True)):
+            made = make_kernel(kernel, X, gamma=gamma, sample_weight=weights)
+            members.setdefault(made, []).append(unit)
+        return tuple(
+            UnitGroup(DenseGram(X, kernel, max_memory=self.max_memory), np.array(group)) for kernel, group in members.items()
+        )
+
+    def _new_first_layer(self, X: np.ndarray, units: int, weights: np.ndarray | None) -> tuple[KernelLayer, None]:
+        if not self.svr_tol > 0:
+            raise ValueError(f"svr_tol={self.svr_tol!r} must be positive.")
+        C = np.full(units, float(self.C(0))) if callable(self.C) else self._per_unit("C", units)
+        epsilon = self._per_unit("epsilon", units, zero_allowed=True)
+        layer = KernelLayer(self._groups(X, units, weights), C, epsilon, tol=self.svr_tol)
+        self.kernel_ = layer.groups[0].gram.kernel
+        return layer, None
+
+    def _schedules(self) -> dict[str, Any]:
+        return {"C": self.C} if callable(self.C) else {}
+
+    def _kernels(self, first: KernelLayer) -> list[tuple[Kernel | None, np.ndarray, np.ndarray]]:
+        pairs = zip(first.groups, first.solutions, strict=True)
+        return [(group.gram.kernel, solution.coef, group.units) for group, solution in pairs]
+
+    def _finished(self, states: list[IROState], weights: np.ndarray | None) -> list[IROState]:
+        if not self.sparse:
+            return states
+        layers = sparse_refits([state.network.layers[0] for state in states], [state.latents[0] for state in states], weights)
+        return [
+            replace(state, network=Network((layer, *state.network.layers[1:])))
+            for state, layer in zip(states, layers, strict=True)
+        ]
+
+    def _publish(self, states: list[IROState]) -> None:
+        super()._publish(states)
+        self.n_support_ = self._expansion.n_support
+
+
+class KStoNetRegressor(RegressionTask, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for regression.
 {_PARAMETERS}
     Examples
@@ -81,39 +217,8 @@ class KStoNetRegressor(MultiOutputMixin, RegressorMixin, BaseKStoNet):
     True
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on (n_samples, n_features) and (n_samples,) or (n_samples, n_targets)."""
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        weights = validated_weights(sample_weight, X)
-        X = self._fit_x_scaler(X, weights)
-        self._single_target = y.ndim == 1
-        targets = y.astype(np.float64).reshape(len(y), -1)
-        self._y_scaler = Scaler.fit(targets, weights, active=self.standardize)
-        targets = self._y_scaler.forward(targets)
-        self._train(X, targets, targets, weights)
-        return self
 
-    def _head(self, below: int, outputs: np.ndarray, alpha: float) -> DenseLayer:
-        k = outputs.shape[1]
-        return DenseLayer(np.zeros((k, below)), np.zeros(k), 1.0, get_activation(self.activation), self.penalty, alpha)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict, averaged over the last ``n_average`` iterations.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
-        """
-        outputs = self._outputs(X)
-        mean = self._y_scaler.backward(outputs.mean(axis=0))
-        return mean[:, 0] if self._single_target else mean
-
-
-class KStoNetClassifier(ClassifierMixin, BaseKStoNet):
+class KStoNetClassifier(ClassificationTask, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for classification.
 {_PARAMETERS}    classes_ : ndarray of shape (n_classes,)
 
@@ -126,44 +231,3 @@ class KStoNetClassifier(ClassifierMixin, BaseKStoNet):
     >>> model.score(X, y) > 0.9
     True
     """
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on (n_samples, n_features) and (n_samples,) labels of any type."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        encoder = LabelEncoder().fit(y)
-        self.classes_ = encoder.classes_
-        if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; a classifier needs at least two classes.")
-        weights = validated_weights(sample_weight, X)
-        X = self._fit_x_scaler(X, weights)
-        codes = np.asarray(encoder.transform(y))
-        self._train(X, codes, np.eye(len(self.classes_))[codes], weights)
-        return self
-
-    def _head(self, below: int, outputs: np.ndarray, alpha: float) -> CategoricalHead:
-        k = len(self.classes_)
-        rows = 1 if k == 2 else k
-        return CategoricalHead(
-            np.zeros((rows, below)), np.zeros(rows), k, 1.0, get_activation(self.activation), self.penalty, alpha
-        )
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, averaged over the last ``n_average`` iterations; rows sum to one.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        logits = self._outputs(X)
-        probabilities = np.mean([np.exp(log_proba(each)) for each in logits], axis=0)
-        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of every row."""
-        winners = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[winners])

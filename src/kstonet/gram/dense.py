@@ -28,7 +28,7 @@ class _Shifted:
         return self.factor.solve(rows)
 
 
-def _blocks(rows: int, columns: int, most: int | None = None) -> Iterator[slice]:
+def row_blocks(rows: int, columns: int, most: int | None = None) -> Iterator[slice]:
     """Row slices whose float64 blocks of ``columns`` columns stay within ``BLOCK_BYTES``."""
     step = max(1, BLOCK_BYTES // (8 * max(columns, 1)))
     step = step if most is None else min(step, most)
@@ -38,7 +38,7 @@ def _blocks(rows: int, columns: int, most: int | None = None) -> Iterator[slice]
 
 def cross_blocks(kernel: Kernel, X: Array, X_train: Array) -> Iterator[tuple[slice, Array]]:
     """Yield ``(rows, k(X[rows], X_train))`` in blocks of bounded memory, for prediction."""
-    for rows in _blocks(X.shape[0], X_train.shape[0]):
+    for rows in row_blocks(X.shape[0], X_train.shape[0]):
         yield rows, kernel(like(X_train, X[rows]), X_train)
 
 
@@ -93,7 +93,9 @@ class DenseGram:
         else:
             self._X = X
             self._matrix = self._build()
-        self._norm_bound = max((float(abs(self._matrix[rows]).sum(1).max()) for rows in _blocks(self.n, self.n)), default=0.0)
+        self._norm_bound = max(
+            (float(abs(self._matrix[rows]).sum(1).max()) for rows in row_blocks(self.n, self.n)), default=0.0
+        )
         self._shifted: _Shifted | None = None
         self._low_rank: PivotedCholesky | None = None
         self._low_rank_tried = 0.0
@@ -124,7 +126,7 @@ class DenseGram:
             raise ValueError(f"kernel='precomputed' needs a square matrix for training; got shape {tuple(K.shape)}.")
         matrix = zeros(K, (self.n, self.n), self.dtype)
         largest = asymmetry = 0.0
-        for rows in _blocks(self.n, self.n):
+        for rows in row_blocks(self.n, self.n):
             block, mirrored = K[rows], K[:, rows].T
             largest = max(largest, float(abs(block).max()))
             asymmetry = max(asymmetry, float(abs(block - mirrored).max()))
@@ -140,7 +142,7 @@ class DenseGram:
         """Fill the lower triangle block by block and mirror it: half the exponentials, exact symmetry."""
         X, xp = self._X, namespace(self._X)
         K = zeros(X, (self.n, self.n), self.dtype)
-        for rows in _blocks(self.n, self.n, most=1024):
+        for rows in row_blocks(self.n, self.n, most=1024):
             with np.errstate(over="ignore", invalid="ignore"):  # said below, in words
                 block = self.kernel(X[rows], X[: rows.stop])
             if not xp.isfinite(block).all():
@@ -189,7 +191,7 @@ class DenseGram:
             return rows @ self._matrix
         # A float32 matrix is widened block by block: the product is exact for the stored matrix, at bounded memory.
         out = zeros(rows, tuple(rows.shape))
-        for block in _blocks(self.n, self.n):
+        for block in row_blocks(self.n, self.n):
             out[:, block] = rows @ astype(self._matrix[block], rows.dtype).T
         return out
 
@@ -247,6 +249,11 @@ class DenseGram:
             except NotPositiveDefiniteError:
                 continue
         raise np.linalg.LinAlgError("a block of the Gram matrix is not positive semi-definite, whatever the jitter")
+
+    @property
+    def matrix(self) -> Array:
+        """The kernel matrix itself."""
+        return self._matrix
 
     def diagonal(self) -> Array:
         """k(x, x) for every training row."""

@@ -1,11 +1,14 @@
 """What a sampler may ask of a network, and what it answers.
 
-A sampler is a pair of functions in the manner of BlackJAX: ``init(latents)`` and ``step(rng, state, conditionals, ...) ->
-(state, info)``. Observations are independent of each other: every array has one row per observation.
+A sampler is two functions in the manner of BlackJAX: ``init(latents) -> state`` and ``step(rng, state, conditionals) ->
+(state, info)``. Every step sweeps the latent layers from the last to the first (Algorithm 1, step 1) and leaves the joint
+distribution of the latent values, to the power 1/temperature, as it is. Observations are independent of each other: every
+array has one row per observation, and an accept/reject decision is taken for every observation alone.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,8 +35,75 @@ class Conditionals(Protocol):
 
 @dataclass(frozen=True)
 class SamplerInfo:
-    """Health of one step."""
+    """Health of one step.
 
-    acceptance: float
-    energy: float
-    diverged: bool
+    Attributes
+    ----------
+    acceptance : float
+        Share of the proposals accepted; 1 for samplers without an accept step.
+    kinetic : float
+        Kinetic energy over the value it has in equilibrium: about 1 in a healthy chain of momentum updates, large when the
+        step is too long; NaN for samplers without a momentum that lasts.
+    energy_error : float
+        Mean |change of the total energy| of the proposals, in units of the temperature; NaN without an accept step.
+    diverged : bool
+        Whether a latent value is no longer finite.
+    """
+
+    acceptance: float = 1.0
+    kinetic: float = np.nan
+    energy_error: float = np.nan
+    diverged: bool = False
+
+
+@dataclass(frozen=True)
+class ChainState:
+    """Where a chain is: positions, and velocities for samplers that keep them (else empty)."""
+
+    latents: Latents
+    velocities: Latents = ()
+
+
+@dataclass(frozen=True)
+class Sampler(ABC):
+    """One way of drawing the latent values.
+
+    Parameters
+    ----------
+    step_sizes : tuple of ndarray
+        ε of eq. (imputationeq) for every latent layer, broadcastable to (n, units).
+    temperature : float
+        The chain draws from π^(1/temperature).
+    friction : float
+        α of eq. (imputationeq), in (0, 1]; samplers without momentum have no use for it.
+    """
+
+    step_sizes: Latents
+    temperature: float = 1.0
+    friction: float = 0.1
+
+    @classmethod
+    @abstractmethod
+    def longest_step(cls, friction: float) -> float:
+        """The largest stable step, in units of one over the curvature."""
+
+    def init(self, latents: Latents) -> ChainState:
+        """Start at given latent values."""
+        return ChainState(latents)
+
+    @abstractmethod
+    def step(self, rng: np.random.Generator, state: ChainState, conditionals: Conditionals) -> tuple[ChainState, SamplerInfo]:
+        """One sweep from the last latent layer to the first."""
+
+
+def replaced(latents: Latents, layer: int, values: np.ndarray) -> Latents:
+    """The latent values with one layer exchanged."""
+    return (*latents[:layer], values, *latents[layer + 1 :])
+
+
+def choose(
+    rng: np.random.Generator, log_ratio: np.ndarray, proposal: np.ndarray, current: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Metropolis' rule for every observation alone; a proposal that is not finite is refused. Returns the share accepted."""
+    accepted = np.log(rng.uniform(size=len(log_ratio))) < log_ratio  # NaN compares as False
+    return np.where(accepted[:, None], proposal, current), float(accepted.mean())

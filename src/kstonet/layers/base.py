@@ -41,3 +41,11 @@ class Layer(Protocol):
     def refit(self, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Layer:
         """Solve the convex problem of this layer, eqs. (optsolver1), (optsolver2)."""
         ...
+
+    def at(self, rows: slice) -> Layer:
+        """The layer as seen by some of the observations it was trained on."""
+        ...
+
+    def certificate(self) -> dict[str, float]:
+        """How good the last refit was, for the history; asked of the first layer only."""
+        ...

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from kstonet.gram.base import Gram
+from kstonet.gram.dense import DenseGram
 from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_solution import SVRSolution
 
@@ -17,7 +17,7 @@ from kstonet.solvers.svr_solution import SVRSolution
 class UnitGroup:
     """Units that share one Gram."""
 
-    gram: Gram
+    gram: DenseGram  # or one of its kind: with the kernel it was made from
     units: np.ndarray
 
 
@@ -43,8 +43,6 @@ class KernelLayer:
         One per group; empty before the first refit.
     tol : float
         Relative duality gap of the refits.
-    support : bool
-        Whether refits return exact support sets.
     fitted : ndarray of shape (n, units)
         Values on the training rows, kept by the refit.
     """
@@ -54,7 +52,6 @@ class KernelLayer:
     epsilon: np.ndarray
     solutions: tuple[SVRSolution, ...] = ()
     tol: float = 1e-3
-    support: bool = False
     fitted: np.ndarray | None = None
 
     def _gather(self, part: Callable[[SVRSolution], np.ndarray]) -> np.ndarray:
@@ -82,8 +79,19 @@ class KernelLayer:
 
     @property
     def n_support(self) -> np.ndarray:
-        """Nonzero dual variables per unit (every row unless the refit was tight)."""
-        return self._gather(lambda solution: (solution.coef != 0).sum(axis=1).astype(float))
+        """Nonzero dual variables per unit; of the splitting's last dual vector, which has exact zeros in loose refits too."""
+        return self._gather(lambda solution: (solution.dual_state != 0).sum(axis=1).astype(float))
+
+    def at(self, rows: slice) -> KernelLayer:
+        return self if self.fitted is None else replace(self, fitted=self.fitted[rows])
+
+    def certificate(self) -> dict[str, float]:
+        iterations = max(solution.n_iter.max() for solution in self.solutions)
+        return {
+            "svr_gap": float(self.gap.max()),
+            "svr_iterations": float(iterations),
+            "n_support": float(self.n_support.mean()),
+        }
 
     def mean(self, inputs: Any = None) -> np.ndarray:
         if self.fitted is None:
@@ -114,9 +122,35 @@ class KernelLayer:
                     self.epsilon[group.units],
                     sample_weight=sample_weight,
                     tol=self.tol,
-                    support=self.support,
                     warm_start=self.solutions[k] if self.solutions else None,
                 )
             )
-        refitted = replace(self, solutions=tuple(solutions))
+        return self._with_solutions(tuple(solutions))
+
+    def _with_solutions(self, solutions: tuple[SVRSolution, ...]) -> KernelLayer:
+        refitted = replace(self, solutions=solutions)
         return replace(refitted, fitted=np.ascontiguousarray(refitted._gather(lambda solution: solution.fitted).T))
+
+
+def sparse_refits(
+    layers: Sequence[KernelLayer], outputs: Sequence[np.ndarray], sample_weight: np.ndarray | None = None
+) -> list[KernelLayer]:
+    """Refit iterates of one layer on their own outputs with exact support sets, all at once.
+
+    One pass over the factor serves the units of all iterates together, so this costs little more than one tight refit.
+    """
+    solutions: list[list[SVRSolution]] = [[] for _ in layers]
+    for group in layers[0].groups:
+        solution = solve_svr(
+            group.gram,
+            np.concatenate([values[:, group.units].T for values in outputs]),
+            np.concatenate([layer.C[group.units] for layer in layers]),
+            np.concatenate([layer.epsilon[group.units] for layer in layers]),
+            sample_weight=sample_weight,
+            tol=layers[0].tol,
+            support=True,
+        )
+        size = len(group.units)
+        for t, own in enumerate(solutions):
+            own.append(solution.rows(slice(t * size, (t + 1) * size)))
+    return [layer._with_solutions(tuple(own)) for layer, own in zip(layers, solutions, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,6 +67,14 @@ class SVRSolution:
     dual_state: Array
     multiplier_state: Array
     shifts: np.ndarray
+
+    def rows(self, rows: slice) -> SVRSolution:
+        """The solution of some of the targets."""
+        names = (
+            "coef", "intercept", "fitted", "primal", "dual", "gap", "converged", "n_iter", "n_newton",
+            "dual_state", "multiplier_state", "shifts",
+        )  # fmt: skip
+        return replace(self, problem=self.problem.rows(rows), **{name: getattr(self, name)[rows] for name in names})
 
     def _require_tight(self, what: str) -> None:
         if not self.tight:

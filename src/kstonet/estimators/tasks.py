@@ -1,0 +1,158 @@
+"""Regression and classification: what is predicted, its scale, and the output layer."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+
+from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.multi_target_svr import validated_weights
+from kstonet.estimators.scaling import Scaler
+from kstonet.layers.activations import get_activation
+from kstonet.layers.dense import DenseLayer
+from kstonet.layers.heads import CategoricalHead
+from kstonet.network import Network
+from kstonet.solvers.multinomial import log_proba
+
+
+class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
+    """One or several numeric targets."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+        X_val, y_val : array-like, optional
+            Rows to watch: their loss and score enter ``history_``, and ``tol`` looks at them instead of the training rows.
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        weights = validated_weights(sample_weight, X)
+        X = self._fit_x_scaler(X, weights)
+        self._single_target = y.ndim == 1
+        targets = y.astype(np.float64).reshape(len(y), -1)
+        self._y_scaler = Scaler.fit(targets, weights, active=self.standardize)
+        targets = self._y_scaler.forward(targets)
+        validation = None
+        if _given(X_val, y_val):
+            y_val = check_array(y_val, dtype=np.float64, ensure_2d=False, input_name="y_val")
+            validation = _rows_to_watch(self, X_val, y_val), self._y_scaler.forward(y_val.reshape(len(y_val), -1))
+        self._train(X, targets, targets, weights, validation)
+        return self
+
+    def _new_head(self, below: int, outputs: np.ndarray, alpha: float) -> DenseLayer:
+        k = outputs.shape[1]
+        return DenseLayer(np.zeros((k, below)), np.zeros(k), 1.0, get_activation(self.activation), self.penalty, alpha)
+
+    def _score_outputs(self, network: Network, prediction: np.ndarray, outputs: np.ndarray) -> float:
+        spread = ((outputs - outputs.mean(axis=0)) ** 2).sum(axis=0)
+        left = ((outputs - prediction) ** 2).sum(axis=0)
+        return float(np.mean(1.0 - left / np.where(spread > 0, spread, 1.0)))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict, averaged over the last ``n_average`` iterations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+        """
+        outputs = self._outputs(X)  # checks that the model is fitted
+        mean = self._y_scaler.backward(outputs.mean(axis=0))
+        return mean[:, 0] if self._single_target else mean
+
+
+class ClassificationTask(ClassifierMixin, BaseStoNet):
+    """Two or more classes, labels of any type."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+        X_val, y_val : array-like, optional
+            Rows to watch: their loss and score enter ``history_``, and ``tol`` looks at them instead of the training rows.
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        encoder = LabelEncoder().fit(y)
+        self.classes_ = encoder.classes_
+        if len(self.classes_) < 2:
+            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; a classifier needs at least two classes.")
+        weights = validated_weights(sample_weight, X)
+        X = self._fit_x_scaler(X, weights)
+        codes = np.asarray(encoder.transform(y))
+        validation = None
+        if _given(X_val, y_val):
+            unknown = set(np.asarray(y_val).tolist()) - set(self.classes_.tolist())
+            if unknown:
+                raise ValueError(f"y_val holds {sorted(map(str, unknown))}, which y does not; the classes are those of y.")
+            validation = _rows_to_watch(self, X_val, y_val), np.asarray(encoder.transform(y_val))
+        self._train(X, codes, np.eye(len(self.classes_))[codes], weights, validation)
+        return self
+
+    def _new_head(self, below: int, outputs: np.ndarray, alpha: float) -> CategoricalHead:
+        k = len(self.classes_)
+        rows = 1 if k == 2 else k
+        return CategoricalHead(
+            np.zeros((rows, below)), np.zeros(rows), k, 1.0, get_activation(self.activation), self.penalty, alpha
+        )
+
+    def _score_outputs(self, network: Network, prediction: np.ndarray, outputs: np.ndarray) -> float:
+        return float(np.mean(prediction.argmax(axis=1) == outputs))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, averaged over the last ``n_average`` iterations; rows sum to one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        logits = self._outputs(X)
+        probabilities = np.mean([np.exp(log_proba(each)) for each in logits], axis=0)
+        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row."""
+        winners = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[winners])
+
+
+def _given(X_val: Any, y_val: Any) -> bool:
+    if (X_val is None) != (y_val is None):
+        missing, there = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
+        raise ValueError(f"{there} is given without {missing}; validation needs both.")
+    return X_val is not None
+
+
+def _rows_to_watch(estimator: BaseStoNet, X_val: Any, y_val: Any) -> np.ndarray:
+    X_val = validate_data(estimator, X_val, dtype=np.float64, reset=False)
+    check_consistent_length(X_val, y_val)
+    return estimator._x_scaler.forward(X_val)

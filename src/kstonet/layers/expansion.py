@@ -1,0 +1,83 @@
+"""First layers at rows they were not trained on: what is left of them once training is over.
+
+Prediction averages over several iterates, and all of them expand on the same training rows. So they are kept together: a
+kernel value is computed once for all iterates and all units, and rows that no unit of no iterate uses are dropped. What is
+kept is float64, and small: the support vectors and their coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kstonet.gram.dense import row_blocks
+from kstonet.gram.kernels import Kernel, Precomputed
+
+
+@dataclass(frozen=True)
+class ExpansionPart:
+    """Units that share one kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        None for units that are linear in the features.
+    basis : ndarray
+        (q, p) training rows; the numbers of the q columns that matter where a row of X holds the values themselves (linear
+        units, precomputed kernels).
+    coef : ndarray of shape (iterates, units, q)
+    units : ndarray of int
+        Which units of the layer these are.
+    """
+
+    kernel: Kernel | None
+    basis: np.ndarray
+    coef: np.ndarray
+    units: np.ndarray
+
+    @classmethod
+    def of(cls, kernel: Kernel | None, X: np.ndarray, coef: np.ndarray, units: np.ndarray) -> ExpansionPart:
+        """Keep the training rows (or features) that have a coefficient anywhere; ``coef`` has one column for each of them."""
+        used = np.flatnonzero((coef != 0).any(axis=(0, 1)))
+        basis = used if kernel is None or isinstance(kernel, Precomputed) else X[used]
+        return cls(kernel, basis, np.ascontiguousarray(coef[:, :, used]), units)
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        """The values the coefficients multiply, shape (rows, q)."""
+        if self.kernel is None or isinstance(self.kernel, Precomputed):
+            return np.asarray(X[:, self.basis])
+        if not len(self.basis):  # every unit is a constant
+            return np.empty((len(X), 0))
+        return np.asarray(self.kernel(X, self.basis))
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The first layers of some iterates.
+
+    Parameters
+    ----------
+    parts : tuple of ExpansionPart
+    intercept : ndarray of shape (iterates, units)
+    """
+
+    parts: tuple[ExpansionPart, ...]
+    intercept: np.ndarray
+
+    def blocks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield ``(rows, values)``, values of shape (iterates, rows, units), in blocks of bounded memory."""
+        iterates, units = self.intercept.shape
+        for rows in row_blocks(len(X), max(part.coef.shape[2] for part in self.parts)):
+            values = np.empty((iterates, rows.stop - rows.start, units))
+            for part in self.parts:
+                flat = part.coef.reshape(iterates * len(part.units), part.coef.shape[2])  # one product for all iterates
+                product = part.features(X[rows]) @ flat.T
+                values[:, :, part.units] = product.reshape(len(product), iterates, len(part.units)).swapaxes(0, 1)
+            yield rows, values + self.intercept[:, None, :]
+
+    @property
+    def n_support(self) -> int:
+        """Rows (or features) kept, over all parts."""
+        return sum(part.coef.shape[2] for part in self.parts)
