@@ -1,0 +1,9 @@
+"""The paper's comparators: fully connected networks (DNN) and kernel-expanded networks (KNN), trained by gradient descent.
+
+The paper's KNN is called a *kernel network* here: to everyone else KNN means nearest neighbours.
+"""
+
+from kstonet.baselines.dnn import DNNClassifier, DNNRegressor
+from kstonet.baselines.kernel_network import KernelNetworkClassifier, KernelNetworkRegressor
+
+__all__ = ["DNNClassifier", "DNNRegressor", "KernelNetworkClassifier", "KernelNetworkRegressor"]
