@@ -2,8 +2,8 @@
 
 The published code starts from random linear latents; its first regression is then nearly collinear, its weights are large,
 and the first imputation explodes for some seeds. Here every unit starts as a mixture of the targets (with a random sign) and
-a random direction of the data, scaled to unit variance: the first SVRs are as good as plain ones, the first regression is
-well conditioned, and the activations work in their curved range.
+a little of a random direction of the data, scaled to unit variance: the first SVRs are as good as plain ones, the first
+regression is well conditioned, and the activations work in their curved range.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from kstonet.imputation.base import Latents
 from kstonet.layers.activations import Activation
 
-TARGET_SHARE = 0.7  # correlation of an initial latent value with its mixture of targets
+TARGET_SHARE = 0.97  # correlation of an initial latent value with its mixture of targets; 0.7 left five units worse than an SVR
 
 
 def initial_latents(

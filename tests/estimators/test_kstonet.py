@@ -70,14 +70,14 @@ def test_multi_output_and_averaging():
     X, Y = load_linnerud(return_X_y=True)
     model = KStoNetRegressor(**FAST).fit(X, Y)
     assert model.predict(X).shape == Y.shape
-    outputs = model._outputs(X)
+    outputs = model._outputs(model._check_X(X))
     assert outputs.shape == (2, len(X), 3)
     np.testing.assert_allclose(model.predict(X), model._y_scaler.backward(outputs.mean(axis=0)))
 
 
 def test_prediction_on_the_training_rows_is_the_fitted_network():
     X, y = load_diabetes(return_X_y=True)
-    model = KStoNetRegressor(**(FAST | {"n_average": 1}), sparse=False, warm_start=True).fit(X, y)
+    model = KStoNetRegressor(**(FAST | {"n_average": 1}), residuals=None, warm_start=True).fit(X, y)
     fitted = model._y_scaler.backward(model._state.network.forward()[-1])[:, 0]
     np.testing.assert_allclose(model.predict(X), fitted, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(model.transform(X), model._state.network.forward()[-2], atol=1e-8)
@@ -86,12 +86,12 @@ def test_prediction_on_the_training_rows_is_the_fitted_network():
 def test_units_with_their_own_kernels():
     X, y = load_diabetes(return_X_y=True)
     model = KStoNetRegressor(
-        (3,), gamma=[0.05, 0.1, 0.05], C=[1.0, 5.0, 10.0], epsilon=[0.1, 0.01, 0.0], sparse=False, warm_start=True, **FAST
+        (3,), gamma=[0.05, 0.1, 0.05], C=[1.0, 5.0, 10.0], epsilon=[0.1, 0.01, 0.0], residuals=None, warm_start=True, **FAST
     )
     model.fit(X, y)
     assert len(model._state.network.layers[0].groups) == 2
     fitted = model._state.network.layers[0].mean()
-    values = np.concatenate([v[-1] for _, v in model._expansion.blocks(model._x_scaler.forward(X))])
+    values = np.concatenate([v[-1] for _, v, _ in model._expansion.blocks(model._x_scaler.forward(X))])
     np.testing.assert_allclose(values, fitted, atol=1e-8)
     mixed = KStoNetRegressor((2,), kernel=["rbf", "matern32"], **FAST).fit(X, y)
     assert np.isfinite(mixed.predict(X)).all()
@@ -151,8 +151,8 @@ def test_an_interrupt_keeps_the_model_so_far():
 
 def test_warm_start_goes_on():
     X, y = load_diabetes(return_X_y=True)
-    once = KStoNetRegressor(**(FAST | {"max_iter": 6}), sparse=False).fit(X, y)
-    twice = KStoNetRegressor(**(FAST | {"max_iter": 3}), sparse=False, warm_start=True).fit(X, y).fit(X, y)
+    once = KStoNetRegressor(**(FAST | {"max_iter": 6}), residuals=None).fit(X, y)
+    twice = KStoNetRegressor(**(FAST | {"max_iter": 3}), residuals=None, warm_start=True).fit(X, y).fit(X, y)
     assert twice.n_iter_ == 6
     np.testing.assert_allclose(twice.predict(X), once.predict(X))
 
@@ -208,7 +208,7 @@ def test_fitted_models_keep_support_vectors_only():
     settings = FAST | {"n_average": 1}
     wide = {"hidden_layer_sizes": (2,), "epsilon": 1.0, "C": 10.0}
     sparse = KStoNetRegressor(**settings, **wide).fit(X, y)
-    dense = KStoNetRegressor(**settings, **wide, sparse=False).fit(X, y)
+    dense = KStoNetRegressor(**settings, **wide, residuals=None).fit(X, y)
     assert sparse.n_support_ < 0.8 * len(X) <= len(X) == dense.n_support_
     assert len(pickle.dumps(sparse)) < len(pickle.dumps(dense))
     # both functions are certified to svr_tol, so they agree to its order
@@ -219,7 +219,7 @@ def test_validation_rows_are_watched_and_stop_the_training():
     X, y, Xv, yv = halves(150)
     model = KStoNetRegressor(**FAST, gamma=[0.1, 0.2, 0.1], hidden_layer_sizes=(3,)).fit(X, y, X_val=Xv, y_val=yv)
     last = model.history_[-1]
-    single = KStoNetRegressor(**(FAST | {"n_average": 1}), gamma=[0.1, 0.2, 0.1], hidden_layer_sizes=(3,), sparse=False)
+    single = KStoNetRegressor(**(FAST | {"n_average": 1}), gamma=[0.1, 0.2, 0.1], hidden_layer_sizes=(3,), residuals=None)
     single.fit(X, y)
     assert last["validation_score"] == pytest.approx(single.score(Xv, yv), abs=1e-8)
     assert last["score"] == pytest.approx(single.score(X, y), abs=1e-8)

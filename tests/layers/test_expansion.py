@@ -25,8 +25,8 @@ def test_values_are_the_sums_over_all_rows(monkeypatch):
     intercept = rng.normal(size=(3, 3))
     monkeypatch.setattr(dense_gram, "BLOCK_BYTES", 8 * 20 * 4)  # four rows at a time
     blocks = list(Expansion((part_rbf, part_linear), intercept).blocks(new))
-    assert [rows.stop - rows.start for rows, _ in blocks] == [4, 4, 3]
-    values = np.concatenate([block for _, block in blocks], axis=1)
+    assert [rows.stop - rows.start for rows, _, _ in blocks] == [4, 4, 3]
+    values = np.concatenate([block for _, block, _ in blocks], axis=1)
     for t in range(3):
         np.testing.assert_allclose(values[t][:, [0, 2]], rbf(new, X) @ coef_rbf[t].T + intercept[t, [0, 2]])
         np.testing.assert_allclose(values[t][:, 1], new @ coef_linear[t, 0] + intercept[t, 1])
@@ -37,7 +37,7 @@ def test_precomputed_kernels_keep_columns():
     K = rng.normal(size=(30, 30))
     new = rng.normal(size=(5, 30))
     coef, part = expansion(make_kernel("precomputed", K @ K.T), K @ K.T, units=(0,))
-    (_, values), *rest = Expansion((part,), np.zeros((3, 1))).blocks(new)
+    (_, values, _), *rest = Expansion((part,), np.zeros((3, 1))).blocks(new)
     assert not rest
     np.testing.assert_allclose(values[:, :, 0], (new @ coef[:, 0].T).T)
 
@@ -45,5 +45,5 @@ def test_precomputed_kernels_keep_columns():
 def test_a_layer_without_support_vectors_is_its_intercept():
     X = np.zeros((4, 2))
     part = ExpansionPart.of(make_kernel("rbf", X, gamma=1.0), X, np.zeros((1, 2, 4)), np.arange(2))
-    (_, values), *_ = Expansion((part,), np.array([[1.0, 2.0]])).blocks(X)
+    (_, values, _), *_ = Expansion((part,), np.array([[1.0, 2.0]])).blocks(X)
     np.testing.assert_array_equal(values, np.broadcast_to([1.0, 2.0], (1, 4, 2)))

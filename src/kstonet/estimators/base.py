@@ -26,6 +26,9 @@ from kstonet.layers.dense import DenseLayer
 from kstonet.layers.expansion import Expansion, ExpansionPart
 from kstonet.network import Network
 from kstonet.solvers.penalized import default_alpha
+from kstonet.uncertainty.network import NetworkUncertainty
+
+RESIDUALS = ("loo", "training", "crossfit", None)
 
 
 class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -36,6 +39,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     kernel: Any
     noise_variance: Any
     penalty: str
+    residuals: str | None
     alpha: Any
     sampler: str
     n_imputation_steps: int
@@ -74,8 +78,12 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         raise NotImplementedError
 
     def _finished(self, states: list[IROState], weights: np.ndarray | None) -> list[IROState]:
-        """The iterates to keep, in the form to keep them in."""
+        """The iterates as intervals and prediction want them."""
         return states
+
+    def _first_layer_uncertainty(self, states: list[IROState], inputs: Any, weights: np.ndarray | None) -> Any:
+        """The variance of the first layer of the last iterate."""
+        raise NotImplementedError
 
     def _schedules(self) -> dict[str, Any]:
         """Schedules of the first layer."""
@@ -103,6 +111,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             "n_iter_no_change": (self.n_iter_no_change, lambda v: int(v) == v and v >= 1, "a whole number >= 1"),
             "friction": (self.friction, lambda v: 0 < v <= 1, "in (0, 1]; 1 is Langevin Monte Carlo"),
             "sampler": (self.sampler, lambda v: v in SAMPLERS, f"one of {', '.join(SAMPLERS)}"),
+            "residuals": (self.residuals, lambda v: v in RESIDUALS, "one of 'loo', 'training', 'crossfit' or None"),
             "temperature": (
                 self.temperature,
                 lambda v: v > 0 or (v == 0 and self.sampler == "sghmc"),
@@ -206,14 +215,17 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     best, waiting = (loss, 0) if loss < best * (1.0 - self.tol) else (best, waiting + 1)
                     if waiting >= self.n_iter_no_change:
                         break
-            kept = self._finished(list(recent), weights)
+            kept = list(recent) if self.residuals is None else self._finished(list(recent), weights)
         except KeyboardInterrupt:  # what is trained so far is a model
             if not recent:
                 raise
-            kept = list(recent)
+            self._publish(list(recent))  # a second interrupt may leave it so
+            kept = self._finished(list(recent), weights)
         finally:
             progress.close()
         self._publish(kept)
+        if self.residuals is not None:
+            self._prepare_intervals(kept, inputs, outputs, weights)
         if self.warm_start:  # holds the kernel matrix
             self._state, self._inputs = recent[-1], inputs
 
@@ -248,6 +260,11 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.n_iter_ = states[-1].iteration
         self._n_features_out = states[-1].latents[-1].shape[1]  # of transform
 
+    def _prepare_intervals(self, states: list[IROState], inputs: Any, outputs: np.ndarray, weights: np.ndarray | None) -> None:
+        """Keep what the uncertainty of predictions needs."""
+        first = self._first_layer_uncertainty(states, inputs, weights)
+        self._uncertainty = NetworkUncertainty.of(self._expansion, first, states, outputs, weights)
+
     # -- prediction ------------------------------------------------------------------------------------------------------
 
     def _check_X(self, X: Any) -> np.ndarray:
@@ -255,12 +272,11 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return self._x_scaler.forward(X)
 
-    def _outputs(self, X: Any) -> np.ndarray:
-        """Outputs of every averaged iterate, shape (iterates, n, outputs), in standardised units."""
-        X = self._check_X(X)
+    def _outputs(self, X: np.ndarray) -> np.ndarray:
+        """Outputs of every averaged iterate at standardised rows, shape (iterates, n, outputs), in standardised units."""
         parts = [
             np.stack([upper.forward_from(first)[-1] for upper, first in zip(self._uppers, values, strict=True)])
-            for _, values in self._expansion.blocks(X)
+            for _, values, _ in self._expansion.blocks(X)
         ]
         return np.concatenate(parts, axis=1)
 
@@ -276,7 +292,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ndarray of shape (n_samples, hidden_layer_sizes[-1])
         """
         X = self._check_X(X)
-        return np.concatenate([self._uppers[-1].forward_from(values[-1])[-2] for _, values in self._expansion.blocks(X)])
+        return np.concatenate([self._uppers[-1].forward_from(values[-1])[-2] for _, values, _ in self._expansion.blocks(X)])
 
     # -- scikit-learn's manners --------------------------------------------------------------------------------------------
 

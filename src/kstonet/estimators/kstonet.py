@@ -14,6 +14,7 @@ from kstonet.gram import DenseGram, Kernel, make_kernel
 from kstonet.iro import IROState
 from kstonet.layers.kernel import KernelLayer, UnitGroup, sparse_refits
 from kstonet.network import Network
+from kstonet.uncertainty.network import MarginUncertainty
 
 SHARED_PARAMETERS = """
     noise_variance : "auto", float or schedule, default="auto"
@@ -22,6 +23,11 @@ SHARED_PARAMETERS = """
         Of the regression layers.
     alpha : "auto", float or schedule, default="auto"
         Strength of the penalty, in scikit-learn's scaling. "auto" is 0.01·√(log(inputs)/n), the order the theory asks for.
+    residuals : {"loo", "training", "crossfit", None}, default="loo"
+        Where prediction intervals take the noise of the data from: residuals of the training rows, each left out of the first
+        layer in closed form; plain training residuals (the paper's; too small where the network nearly interpolates); or
+        residuals of five folds, which trains five more networks. None prepares no intervals: training is faster and gives
+        means only.
     sampler : {"sghmc", "mala", "hmc", "gibbs"}, default="sghmc"
         Of the imputation: the paper's momentum update, eq. (imputationeq); the Langevin and the Hamiltonian algorithm with an
         accept step; slice draws, one coordinate at a time.
@@ -71,10 +77,7 @@ _PARAMETERS = f"""
     C, epsilon : float or one per first-layer unit, default=10.0, 0.01
         Of the support vector regressions, in scikit-learn's scaling. ``C`` may be a function of the iteration.
     svr_tol : float, default=1e-3
-        Relative duality gap of the support vector regressions.
-    sparse : bool, default=True
-        Solve the support vector regressions of the averaged iterations once more at the end, for exact support sets; rows
-        that are no support vector are dropped from the fitted model.{SHARED_PARAMETERS}
+        Relative duality gap of the support vector regressions.{SHARED_PARAMETERS}
     Attributes
     ----------
     kernel_ : Kernel
@@ -98,10 +101,10 @@ class BaseKStoNet(BaseStoNet):
         C: Any = 10.0,
         epsilon: Any = 0.01,
         svr_tol: float = 1e-3,
-        sparse: bool = True,
         noise_variance: Any = "auto",
         penalty: str = "lasso",
         alpha: Any = "auto",
+        residuals: str | None = "loo",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
@@ -126,10 +129,10 @@ class BaseKStoNet(BaseStoNet):
         self.C = C
         self.epsilon = epsilon
         self.svr_tol = svr_tol
-        self.sparse = sparse
         self.noise_variance = noise_variance
         self.penalty = penalty
         self.alpha = alpha
+        self.residuals = residuals
         self.sampler = sampler
         self.n_imputation_steps = n_imputation_steps
         self.step_size = step_size
@@ -190,13 +193,14 @@ class BaseKStoNet(BaseStoNet):
         return [(group.gram.kernel, solution.coef, group.units) for group, solution in pairs]
 
     def _finished(self, states: list[IROState], weights: np.ndarray | None) -> list[IROState]:
-        if not self.sparse:
-            return states
         layers = sparse_refits([state.network.layers[0] for state in states], [state.latents[0] for state in states], weights)
         return [
             replace(state, network=Network((layer, *state.network.layers[1:])))
             for state, layer in zip(states, layers, strict=True)
         ]
+
+    def _first_layer_uncertainty(self, states: list[IROState], inputs: Any, weights: np.ndarray | None) -> MarginUncertainty:
+        return MarginUncertainty.of(states[-1].network.layers[0], self._expansion)
 
     def _publish(self, states: list[IROState]) -> None:
         super()._publish(states)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from kstonet.estimators.base import BaseStoNet
 from kstonet.estimators.kstonet import SHARED_ATTRIBUTES, SHARED_PARAMETERS
 from kstonet.estimators.tasks import ClassificationTask, RegressionTask
 from kstonet.gram import DenseGram, Kernel, make_kernel
-from kstonet.iro import scheduled
+from kstonet.iro import IROState, scheduled
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.solvers.penalized import default_alpha
+from kstonet.uncertainty.network import LinearUncertainty
+from kstonet.uncertainty.regression import RegressionUncertainty
 
 _PARAMETERS = f"""
     Parameters
@@ -49,6 +52,7 @@ class BaseLinearStoNet(BaseStoNet):
         noise_variance: Any = "auto",
         penalty: str = "lasso",
         alpha: Any = "auto",
+        residuals: str | None = "loo",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
@@ -73,6 +77,7 @@ class BaseLinearStoNet(BaseStoNet):
         self.noise_variance = noise_variance
         self.penalty = penalty
         self.alpha = alpha
+        self.residuals = residuals
         self.sampler = sampler
         self.n_imputation_steps = n_imputation_steps
         self.step_size = step_size
@@ -102,6 +107,11 @@ class BaseLinearStoNet(BaseStoNet):
         identity = get_activation("identity")  # the features enter as they are
         layer = DenseLayer(np.zeros((units, inputs.shape[1])), np.zeros(units), 1.0, identity, self.penalty, alpha)
         return layer, inputs
+
+    def _first_layer_uncertainty(self, states: list[IROState], inputs: Any, weights: np.ndarray | None) -> LinearUncertainty:
+        layer, used = states[-1].network.layers[0], self._expansion.parts[0].used
+        kept = replace(layer, weights=layer.weights[:, used])
+        return LinearUncertainty(RegressionUncertainty.of_dense(kept, inputs[:, used], states[-1].latents[0], weights))
 
     def _kernels(self, first: DenseLayer) -> list[tuple[Kernel | None, np.ndarray, np.ndarray]]:
         return [(self._kernel, first.weights, np.arange(len(first.intercept)))]

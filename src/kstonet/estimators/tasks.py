@@ -11,16 +11,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.intervals import RegressionIntervals
 from kstonet.estimators.multi_target_svr import validated_weights
+from kstonet.estimators.probabilities import ClassificationIntervals
 from kstonet.estimators.scaling import Scaler
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
 from kstonet.network import Network
-from kstonet.solvers.multinomial import log_proba
 
 
-class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
+class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
     """One or several numeric targets."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
@@ -40,7 +41,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         weights = validated_weights(sample_weight, X)
-        X = self._fit_x_scaler(X, weights)
+        given, X = X, self._fit_x_scaler(X, weights)
         self._single_target = y.ndim == 1
         targets = y.astype(np.float64).reshape(len(y), -1)
         self._y_scaler = Scaler.fit(targets, weights, active=self.standardize)
@@ -50,6 +51,8 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
             y_val = check_array(y_val, dtype=np.float64, ensure_2d=False, input_name="y_val")
             validation = _rows_to_watch(self, X_val, y_val), self._y_scaler.forward(y_val.reshape(len(y_val), -1))
         self._train(X, targets, targets, weights, validation)
+        if self.residuals == "crossfit":
+            self._cross_fit(given, y, weights)
         return self
 
     def _new_head(self, below: int, outputs: np.ndarray, alpha: float) -> DenseLayer:
@@ -61,23 +64,8 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         left = ((outputs - prediction) ** 2).sum(axis=0)
         return float(np.mean(1.0 - left / np.where(spread > 0, spread, 1.0)))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict, averaged over the last ``n_average`` iterations.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
-        """
-        outputs = self._outputs(X)  # checks that the model is fitted
-        mean = self._y_scaler.backward(outputs.mean(axis=0))
-        return mean[:, 0] if self._single_target else mean
-
-
-class ClassificationTask(ClassifierMixin, BaseStoNet):
+class ClassificationTask(ClassifierMixin, ClassificationIntervals):
     """Two or more classes, labels of any type."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
@@ -123,26 +111,6 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
 
     def _score_outputs(self, network: Network, prediction: np.ndarray, outputs: np.ndarray) -> float:
         return float(np.mean(prediction.argmax(axis=1) == outputs))
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, averaged over the last ``n_average`` iterations; rows sum to one.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        logits = self._outputs(X)
-        probabilities = np.mean([np.exp(log_proba(each)) for each in logits], axis=0)
-        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of every row."""
-        winners = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[winners])
 
 
 def _given(X_val: Any, y_val: Any) -> bool:

@@ -15,11 +15,13 @@ from scipy.special import expit, ndtr
 
 @dataclass(frozen=True)
 class Activation:
-    """A scalar function applied to every hidden value, and its derivative."""
+    """A scalar function applied to every hidden value, and its first three derivatives."""
 
     name: str
     value: Callable[[np.ndarray], np.ndarray]
     slope: Callable[[np.ndarray], np.ndarray]
+    bend: Callable[[np.ndarray], np.ndarray]
+    twist: Callable[[np.ndarray], np.ndarray]
     #: sup |slope|: a sampler's step must be safe wherever a value may travel, not only where it is.
     steepest: float = 1.0
     #: Whether Assumption 1-(ii) of the paper holds.
@@ -29,6 +31,27 @@ class Activation:
         return get_activation, (self.name,)  # stored by name: functions do not pickle
 
 
+def _tanh_bend(x: np.ndarray) -> np.ndarray:
+    return np.asarray(-2.0 * np.tanh(x) * (1.0 - np.tanh(x) ** 2))
+
+
+def _tanh_twist(x: np.ndarray) -> np.ndarray:
+    square = np.tanh(x) ** 2
+    return np.asarray(-2.0 * (1.0 - square) * (1.0 - 3.0 * square))
+
+
+def _logistic_slope(x: np.ndarray) -> np.ndarray:
+    return np.asarray(expit(x) * expit(-x))
+
+
+def _logistic_bend(x: np.ndarray) -> np.ndarray:
+    return np.asarray(_logistic_slope(x) * (1.0 - 2.0 * expit(x)))
+
+
+def _logistic_twist(x: np.ndarray) -> np.ndarray:
+    return np.asarray(_logistic_slope(x) * (1.0 - 6.0 * _logistic_slope(x)))
+
+
 def _normal_density(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi))
 
@@ -36,14 +59,27 @@ def _normal_density(x: np.ndarray) -> np.ndarray:
 ACTIVATIONS = {
     activation.name: activation
     for activation in (
-        Activation("tanh", np.tanh, lambda x: 1.0 - np.tanh(x) ** 2),
-        Activation("softplus", lambda x: np.logaddexp(0.0, x), expit),
-        Activation("sigmoid", expit, lambda x: expit(x) * expit(-x), steepest=0.25),
-        Activation("relu", lambda x: np.maximum(x, 0.0), lambda x: (x > 0).astype(x.dtype), within_theory=False),
+        Activation("tanh", np.tanh, lambda x: 1.0 - np.tanh(x) ** 2, _tanh_bend, _tanh_twist),
+        Activation("softplus", lambda x: np.logaddexp(0.0, x), expit, _logistic_slope, _logistic_bend),
+        Activation("sigmoid", expit, _logistic_slope, _logistic_bend, _logistic_twist, steepest=0.25),
         Activation(
-            "gelu", lambda x: x * ndtr(x), lambda x: ndtr(x) + x * _normal_density(x), steepest=1.13, within_theory=False
+            "relu",
+            lambda x: np.maximum(x, 0.0),
+            lambda x: (x > 0).astype(x.dtype),
+            np.zeros_like,
+            np.zeros_like,
+            within_theory=False,
         ),
-        Activation("identity", lambda x: x, np.ones_like, within_theory=False),
+        Activation(
+            "gelu",
+            lambda x: x * ndtr(x),
+            lambda x: ndtr(x) + x * _normal_density(x),
+            lambda x: (2.0 - x * x) * _normal_density(x),
+            lambda x: (x * x - 4.0) * x * _normal_density(x),
+            steepest=1.13,
+            within_theory=False,
+        ),
+        Activation("identity", lambda x: x, np.ones_like, np.zeros_like, np.zeros_like, within_theory=False),
     )
 }
 

@@ -27,6 +27,8 @@ class ExpansionPart:
     basis : ndarray
         (q, p) training rows; the numbers of the q columns that matter where a row of X holds the values themselves (linear
         units, precomputed kernels).
+    used : ndarray of int
+        Which training rows (or features) these are.
     coef : ndarray of shape (iterates, units, q)
     units : ndarray of int
         Which units of the layer these are.
@@ -34,6 +36,7 @@ class ExpansionPart:
 
     kernel: Kernel | None
     basis: np.ndarray
+    used: np.ndarray
     coef: np.ndarray
     units: np.ndarray
 
@@ -42,7 +45,7 @@ class ExpansionPart:
         """Keep the training rows (or features) that have a coefficient anywhere; ``coef`` has one column for each of them."""
         used = np.flatnonzero((coef != 0).any(axis=(0, 1)))
         basis = used if kernel is None or isinstance(kernel, Precomputed) else X[used]
-        return cls(kernel, basis, np.ascontiguousarray(coef[:, :, used]), units)
+        return cls(kernel, basis, used, np.ascontiguousarray(coef[:, :, used]), units)
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """The values the coefficients multiply, shape (rows, q)."""
@@ -66,16 +69,20 @@ class Expansion:
     parts: tuple[ExpansionPart, ...]
     intercept: np.ndarray
 
-    def blocks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield ``(rows, values)``, values of shape (iterates, rows, units), in blocks of bounded memory."""
+    def blocks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray, list[np.ndarray]]]:
+        """Yield ``(rows, values, features)`` in blocks of bounded memory.
+
+        Values have shape (iterates, rows, units); features are those of every part.
+        """
         iterates, units = self.intercept.shape
         for rows in row_blocks(len(X), max(part.coef.shape[2] for part in self.parts)):
             values = np.empty((iterates, rows.stop - rows.start, units))
-            for part in self.parts:
+            features = [part.features(X[rows]) for part in self.parts]
+            for part, own in zip(self.parts, features, strict=True):
                 flat = part.coef.reshape(iterates * len(part.units), part.coef.shape[2])  # one product for all iterates
-                product = part.features(X[rows]) @ flat.T
+                product = own @ flat.T
                 values[:, :, part.units] = product.reshape(len(product), iterates, len(part.units)).swapaxes(0, 1)
-            yield rows, values + self.intercept[:, None, :]
+            yield rows, values + self.intercept[:, None, :], features
 
     @property
     def n_support(self) -> int:

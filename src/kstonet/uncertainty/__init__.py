@@ -1,0 +1,1 @@
+"""Prediction uncertainty: moments through the layers, honest residuals, distributions, conformal calibration."""

@@ -1,0 +1,46 @@
+"""How many standard deviations an interval takes: the normal quantile, or one learnt from scores (conformal prediction)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+
+
+@dataclass(frozen=True)
+class NormalFactor:
+    """The normal quantile."""
+
+    def __call__(self, coverage: np.ndarray) -> np.ndarray:
+        """Half-width, in standard deviations, of a central interval."""
+        return np.asarray(norm.ppf(0.5 + 0.5 * np.asarray(coverage)))
+
+
+@dataclass(frozen=True)
+class ConformalFactor:
+    """Quantiles of the scores |y - mean|/std of rows the model was not fitted on (split conformal prediction).
+
+    For exchangeable rows an interval of mean ± factor·std covers a new observation with probability at least ``coverage``
+    (and at most 1/(n + 1) more), whatever the distribution: the factor is the ⌈(n + 1)·coverage⌉-th smallest of n scores, and
+    infinite where n is too small for the coverage asked.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,) or (n, k)
+        Sorted along the first axis.
+    """
+
+    scores: np.ndarray
+
+    @classmethod
+    def of(cls, residuals: np.ndarray, std: np.ndarray) -> ConformalFactor:
+        """From residuals and the standard deviations predicted for them."""
+        return cls(np.sort(np.abs(residuals) / np.maximum(std, 1e-300), axis=0))
+
+    def __call__(self, coverage: np.ndarray) -> np.ndarray:
+        """Half-width in standard deviations; shape of ``coverage``, with one more axis (k,) for several outputs."""
+        n = len(self.scores)
+        rank = np.ceil((n + 1) * np.asarray(coverage) - 1e-9).astype(int)
+        padded = np.concatenate([np.zeros_like(self.scores[:1]), self.scores, np.full_like(self.scores[:1], np.inf)])
+        return np.asarray(padded[np.clip(rank, 0, n + 1)])

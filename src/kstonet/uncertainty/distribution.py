@@ -1,0 +1,141 @@
+"""Predictive distributions: Gaussian, with the variance by source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.utils import check_random_state
+
+from kstonet.uncertainty.conformal import NormalFactor
+
+NOISE, BETWEEN = "noise", "between iterations"
+NORMAL = NormalFactor()
+
+
+@dataclass(frozen=True)
+class PredictiveDistribution:
+    """The distribution of new observations at some rows, N(mean, covariance), in the units of the targets.
+
+    Made by ``predict_dist``. Arrays have shape (n,), or (n, k) for several targets.
+
+    Parameters
+    ----------
+    means : ndarray of shape (n, k)
+    parts : dict of ndarray of shape (n, k, k)
+        Covariance by source: "noise", "first layer", "regression layers", "between iterations".
+    single : bool
+        Whether there is one target, given without an axis of its own.
+    factor : callable
+        Half-width of a central interval in standard deviations: the normal quantile, or a conformal one after ``calibrate``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet.uncertainty.distribution import PredictiveDistribution
+    >>> d = PredictiveDistribution(np.array([[0.0], [1.0]]), {"noise": np.full((2, 1, 1), 4.0)}, single=True)
+    >>> d.std
+    array([2., 2.])
+    >>> d.interval(0.95).round(2)
+    array([[-3.92,  3.92],
+           [-2.92,  4.92]])
+    """
+
+    means: np.ndarray
+    parts: dict[str, np.ndarray]
+    single: bool
+    factor: Callable[[np.ndarray], np.ndarray] = NORMAL
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(values[:, 0]) if self.single else values
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Predicted means."""
+        return self._shaped(self.means)
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Covariance of the targets at every row, shape (n, k, k)."""
+        return np.asarray(sum(self.parts.values()))
+
+    @cached_property
+    def _deviations(self) -> np.ndarray:
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2), 0.0)))
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviations of new observations."""
+        return self._shaped(self._deviations)
+
+    @property
+    def variance_by_source(self) -> dict[str, np.ndarray]:
+        """Variance from the noise, the first layer, the regression layers and the iterations; they add up to std²."""
+        return {source: self._shaped(np.diagonal(part, axis1=1, axis2=2)) for source, part in self.parts.items()}
+
+    @property
+    def of_mean(self) -> PredictiveDistribution:
+        """The distribution of the mean alone: without the noise, for confidence intervals."""
+        return PredictiveDistribution(self.means, {s: p for s, p in self.parts.items() if s != NOISE}, self.single)
+
+    def interval(self, coverage: Any = 0.95) -> np.ndarray:
+        """Central intervals.
+
+        Parameters
+        ----------
+        coverage : float or sequence of float
+
+        Returns
+        -------
+        ndarray of shape (n, 2), (n, 2, levels), (n, k, 2) or (n, k, 2, levels)
+        """
+        levels = probabilities("coverage", coverage)
+        half = self._half_widths(levels)  # (n, k, levels)
+        bounds = np.stack([self.means[:, :, None] - half, self.means[:, :, None] + half], axis=2)
+        bounds = bounds if np.ndim(coverage) else bounds[..., 0]
+        return self._shaped(bounds)
+
+    def ppf(self, q: Any) -> np.ndarray:
+        """Quantiles; shape (n,) or (n, k), with one more axis (levels,) where ``q`` is a sequence."""
+        levels = probabilities("q", q)
+        half = self._half_widths(np.abs(2.0 * levels - 1.0))
+        values = self.means[:, :, None] + np.sign(levels - 0.5) * half
+        return self._shaped(values if np.ndim(q) else values[..., 0])
+
+    def _half_widths(self, levels: np.ndarray) -> np.ndarray:
+        factor = self.factor(levels)  # (levels,), or (levels, k)
+        factor = np.broadcast_to(factor[:, None] if factor.ndim == 1 else factor, (len(levels), self.means.shape[1]))
+        return np.asarray(self._deviations[:, :, None] * factor.T)
+
+    def cdf(self, y: Any) -> np.ndarray:
+        """P(observation ≤ y) for every row (and target), of the Gaussian."""
+        return np.asarray(norm.cdf(np.asarray(y, dtype=np.float64), self.mean, self.std))
+
+    def logpdf(self, y: Any) -> np.ndarray:
+        """Log-density of observations, of the Gaussian; jointly over the targets of a row, shape (n,)."""
+        error = np.asarray(y, dtype=np.float64).reshape(self.means.shape) - self.means
+        _, logdet = np.linalg.slogdet(self.covariance)
+        quadratic = (error * np.linalg.solve(self.covariance, error[:, :, None])[:, :, 0]).sum(axis=1)
+        return np.asarray(-0.5 * (quadratic + logdet + self.means.shape[1] * np.log(2.0 * np.pi)))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Draws, shape (n, n_samples) or (n, k, n_samples), as in scikit-learn's Gaussian processes."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        n, k = self.means.shape
+        draws = check_random_state(random_state).standard_normal(size=(n, k, n_samples))
+        return self._shaped(self.means[:, :, None] + root @ draws)
+
+
+def probabilities(name: str, values: Any) -> np.ndarray:
+    """One or several numbers strictly between 0 and 1, as an array."""
+    levels = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(
+            f"{name}={values!r} must lie strictly between 0 and 1 (95 % is 0.95), one number or a sequence of them."
+        )
+    return levels

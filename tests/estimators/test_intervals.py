@@ -1,0 +1,239 @@
+"""Prediction intervals and probabilities as users meet them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_linnerud
+from sklearn.metrics import log_loss
+
+from kstonet import KStoNetClassifier, KStoNetRegressor, StoNetClassifier, StoNetRegressor
+from kstonet.demo import measurement_error_data
+from kstonet.metrics import coverage, mean_width
+from kstonet.solvers.svr import solve_svr
+from kstonet.uncertainty.network import MarginUncertainty
+
+FAST = {"max_iter": 8, "n_average": 3, "n_imputation_steps": 10, "random_state": 0}
+REGRESSORS = [KStoNetRegressor, StoNetRegressor]
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = measurement_error_data(700)
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_the_ways_to_ask_agree(kind, data):
+    X, y, Xt, yt = data
+    model = kind(**FAST).fit(X, y)
+    mean, std = model.predict(Xt, return_std=True)
+    np.testing.assert_allclose(mean, model.predict(Xt))
+    np.testing.assert_allclose(model.predict_var(Xt), std**2)
+    d = model.predict_dist(Xt)
+    np.testing.assert_allclose(sum(d.variance_by_source.values()), std**2)
+    assert set(d.variance_by_source) == {"noise", "first layer", "regression layers", "between iterations"}
+    np.testing.assert_allclose(model.predict_interval(Xt, 0.9), d.interval(0.9))
+    assert model.predict_interval(Xt, [0.5, 0.9, 0.95]).shape == (len(Xt), 2, 3)
+    np.testing.assert_allclose(model.predict_quantiles(Xt, [0.05, 0.95]), d.interval(0.9))
+    narrow, wide = model.predict_interval(Xt, kind="confidence"), model.predict_interval(Xt)
+    assert (narrow[:, 0] >= wide[:, 0]).all()
+    assert mean_width(narrow) < 0.8 * mean_width(wide)
+    draws = model.sample_y(Xt[:5], 4000, random_state=1)
+    np.testing.assert_allclose(draws.std(axis=1), std[:5], rtol=0.1)
+    second = model.predict_dist(Xt, order=2)
+    assert np.abs(second.mean - mean).max() < 0.5 * y.std()
+    assert d.logpdf(yt).mean() > -0.5 * np.log(2 * np.pi * yt.var()) - 0.6
+
+
+def test_left_out_residuals_cover_where_training_residuals_do_not(data):
+    """400 test rows: the binomial standard error of a coverage of 0.95 is 0.011; four of them are allowed below."""
+    X, y, Xt, yt = data
+    honest = KStoNetRegressor(**FAST, C=100.0).fit(X, y)
+    paper = KStoNetRegressor(**FAST, C=100.0, residuals="training").fit(X, y)
+    assert coverage(yt, honest.predict_interval(Xt)) > 0.95 - 4 * 0.011
+    assert coverage(yt, paper.predict_interval(Xt)) < 0.9
+
+
+def test_left_out_values_are_those_of_refits_without_the_row():
+    """The closed form against 60 refits of the first layer on the same latent values, each with the box of one row closed."""
+    X, y = measurement_error_data(60)
+    model = KStoNetRegressor((2,), C=2.0, epsilon=0.1, svr_tol=1e-7, max_iter=4, n_average=1, random_state=0)
+    kept = []
+    original = KStoNetRegressor._finished
+    KStoNetRegressor._finished = lambda self, states, weights: kept.extend(original(self, states, weights)) or kept
+    try:
+        model.fit(X, y)
+    finally:
+        KStoNetRegressor._finished = original
+    layer, latents = kept[-1].network.layers[0], kept[-1].latents[0]
+    spans = MarginUncertainty.of(layer, model._expansion).left_out(layer)
+    closed = layer.mean() - layer.coef.T * spans
+    exact = np.empty_like(closed)
+    for i in range(len(X)):
+        weights = np.ones(len(X))
+        weights[i] = 0.0
+        targets = np.ascontiguousarray(latents.T)
+        exact[i] = solve_svr(layer.groups[0].gram, targets, layer.C, layer.epsilon, sample_weight=weights, tol=1e-7).fitted[
+            :, i
+        ]
+    moved = np.abs(exact - layer.mean())
+    assert np.median(np.abs(closed - exact)) < 0.15 * np.median(moved)
+    assert np.corrcoef(closed.ravel(), exact.ravel())[0, 1] > 0.95
+
+
+def test_several_targets_have_covariances():
+    X, Y = load_linnerud(return_X_y=True)
+    model = KStoNetRegressor(**FAST).fit(X, Y)
+    mean, covariance = model.predict(X, return_cov=True)
+    assert mean.shape == (20, 3)
+    assert covariance.shape == (20, 3, 3)
+    assert (np.linalg.eigvalsh(covariance) > 0).all()
+    _, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(std**2, np.diagonal(covariance, axis1=1, axis2=2))
+    assert model.predict_interval(X).shape == (20, 3, 2)
+    assert model.predict_interval(X, [0.8, 0.9]).shape == (20, 3, 2, 2)
+    assert model.predict_quantiles(X, [0.1, 0.5, 0.9]).shape == (20, 3, 3)
+    assert model.sample_y(X, 5).shape == (20, 3, 5)
+    with pytest.raises(ValueError, match="exclude each other"):
+        model.predict(X, return_std=True, return_cov=True)
+    model.calibrate()
+    assert np.isfinite(model.predict_interval(X, 0.8)).all()
+
+
+def test_split_conformal_covers_whatever_the_model(data):
+    """A poor model, then calibrated on 200 rows: coverage of 200 others is beta-distributed around 0.9 (sd 0.03); 4 sd."""
+    X, y, Xt, yt = data
+    model = KStoNetRegressor(**(FAST | {"max_iter": 1, "n_average": 1}), residuals="training", C=1000.0).fit(X[:40], y[:40])
+    before = coverage(yt[200:], model.predict_interval(Xt[200:], 0.9))
+    model.calibrate(Xt[:200], yt[:200])
+    after = coverage(yt[200:], model.predict_interval(Xt[200:], 0.9))
+    assert abs(after - 0.9) < 0.12
+    assert abs(after - 0.9) <= abs(before - 0.9) + 0.03
+    q = model.predict_quantiles(Xt[:5], [0.05, 0.5, 0.95])
+    np.testing.assert_allclose(q[:, [0, 2]], model.predict_interval(Xt[:5], 0.9))
+    np.testing.assert_allclose(q[:, 1], model.predict(Xt[:5]), atol=0.5)
+
+
+def test_calibration_without_extra_data(data):
+    X, y, Xt, yt = data
+    model = KStoNetRegressor(**FAST).fit(X, y).calibrate()
+    for level in (0.8, 0.9, 0.95):
+        assert abs(coverage(yt, model.predict_interval(Xt, level)) - level) < 0.08
+    with pytest.raises(ValueError, match="keeps no honest residuals"):
+        KStoNetRegressor(**FAST, residuals="training").fit(X, y).calibrate()
+    with pytest.raises(ValueError, match="together"):
+        model.calibrate(X)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_cross_fitting(kernel, data):
+    X, y, Xt, yt = data
+    X, y = X[:150], y[:150]
+    model = KStoNetRegressor(**FAST, residuals="crossfit", kernel=kernel, C=50.0)
+    if kernel == "precomputed":
+        reference = KStoNetRegressor(**FAST).fit(X, y)
+        scale = reference._x_scaler.forward
+        K, Kt = reference.kernel_(scale(X), scale(X)), reference.kernel_(scale(Xt), scale(X))
+        model.fit(K, y)
+        assert coverage(yt, model.predict_interval(Kt)) > 0.9
+    else:
+        model.fit(X, y)
+        assert coverage(yt, model.predict_interval(Xt)) > 0.9
+
+
+def test_units_with_their_own_kernels_and_stored_models(data):
+    X, y, Xt, _ = data
+    model = KStoNetRegressor((3,), kernel=["rbf", "matern32", "rbf"], gamma=[0.1, 0.2, 0.3], **FAST).fit(X, y)
+    stored = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(stored.predict_interval(Xt), model.predict_interval(Xt), rtol=1e-10)
+    assert len(pickle.dumps(model)) < 8 * 300 * 300 * 3
+
+
+def test_precomputed_kernels_need_a_shared_diagonal(data):
+    X, y, _, _ = data
+    with pytest.raises(ValueError, match="Normalise the kernel"):
+        KStoNetRegressor(kernel="precomputed", **FAST).fit(X @ X.T, y)
+    assert KStoNetRegressor(kernel="precomputed", residuals=None, **FAST).fit(X @ X.T, y).n_iter_ == 8
+
+
+def test_means_only(data):
+    X, y, Xt, _ = data
+    model = KStoNetRegressor(**FAST, residuals=None).fit(X, y)
+    assert np.isfinite(model.predict(Xt)).all()
+    with pytest.raises(ValueError, match="residuals=None"):
+        model.predict_interval(Xt)
+    with pytest.raises(ValueError, match="residuals=None"):
+        KStoNetClassifier(**FAST, residuals=None).fit(X, y > 0).predict_proba_interval(Xt)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, X: m.predict_interval(X, 95), "coverage=95 must lie strictly between 0 and 1"),
+        (lambda m, X: m.predict_interval(X, kind="both"), "kind='both'"),
+        (lambda m, X: m.predict_dist(X, order=3), "order=3"),
+        (lambda m, X: m.predict_quantiles(X, [0.0]), r"q=\[0.0\]"),
+    ],
+)
+def test_bad_questions_are_named(call, message, data):
+    X, y, Xt, _ = data
+    model = KStoNetRegressor(**(FAST | {"max_iter": 1})).fit(X[:60], y[:60])
+    with pytest.raises(ValueError, match=message):
+        call(model, Xt)
+
+
+def test_weights_of_zero_leave_rows_out_of_the_noise_too(data):
+    X, y, Xt, _ = data
+    spoiled = y.copy()
+    spoiled[:30] += 1000.0
+    weights = np.ones(len(y))
+    weights[:30] = 0.0
+    model = KStoNetRegressor(**FAST).fit(X, spoiled, weights)
+    assert model.predict(Xt, return_std=True)[1].max() < 5 * y.std()
+
+
+# -- classifiers -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [KStoNetClassifier, StoNetClassifier])
+@pytest.mark.parametrize("load", [load_breast_cancer, load_iris])
+def test_probability_intervals_hold_the_probability(kind, load):
+    X, y = load(return_X_y=True)
+    model = kind(**FAST).fit(X[::2], y[::2])
+    p = model.predict_proba(X[1::2])
+    bounds = model.predict_proba_interval(X[1::2], [0.5, 0.95])
+    assert bounds.shape == (*p.shape, 2, 2)
+    assert (bounds[..., 0, :] <= p[..., None] + 1e-12).all()
+    assert (bounds[..., 1, :] >= p[..., None] - 1e-12).all()
+    assert ((bounds >= 0) & (bounds <= 1)).all()
+    assert (bounds[..., 1, 1] >= bounds[..., 1, 0]).all()
+    if p.shape[1] == 2:  # the interval of the other class is the mirror image
+        np.testing.assert_allclose(bounds[:, 0, 0], 1 - bounds[:, 1, 1], atol=1e-9)
+
+
+def test_calibrated_probabilities_are_better_and_still_sum_to_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3))
+    y = np.where(rng.uniform(size=900) < 1 / (1 + np.exp(-2 * X[:, 0])), "yes", "no")
+    model = KStoNetClassifier(**FAST, C=100.0).fit(X[:300], y[:300])  # noisy labels and a large C: overconfident
+    before = log_loss(y[600:], model.predict_proba(X[600:]))
+    labels = model.predict(X[600:])
+    model.calibrate()
+    inside = log_loss(y[600:], model.predict_proba(X[600:]))
+    model.calibrate(X[300:600], y[300:600])
+    p = model.predict_proba(X[600:])
+    assert log_loss(y[600:], p) < before
+    assert inside < before
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(X[600:]), labels)
+    assert model.calibration_temperature_ > 1.0
+    with pytest.raises(ValueError, match="it knows"):
+        model.calibrate(X[:2], ["maybe", "no"])
+
+
+def test_diabetes_by_default():
+    """A user's first try: 221 rows to train, 221 to look at; coverage 0.95 has a standard error of 0.015."""
+    X, y = load_diabetes(return_X_y=True)
+    model = KStoNetRegressor(random_state=0).fit(X[::2], y[::2])
+    assert 0.90 <= coverage(y[1::2], model.predict_interval(X[1::2])) <= 0.995
