@@ -17,7 +17,7 @@ from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.kernel import KernelLayer, UnitGroup
 from kstonet.network import Network
-from kstonet.noise import automatic_noise, output_slopes
+from kstonet.noise import automatic_noise, automatic_temperature, output_slopes
 
 N, UNITS = 40, 2
 
@@ -64,7 +64,7 @@ def slow_iteration(X, y, state, *, steps, step_size, friction, noise):
 
 def test_one_iteration_equals_the_slow_reference():
     X, y, state = start()
-    settings = IROSettings(ChainSettings(n_steps=7, friction=0.1), step_size=1e-3, noise_variance=0.05)
+    settings = IROSettings(ChainSettings(n_steps=7, friction=0.1), temperature=1.0, step_size=1e-3, noise_variance=0.05)
     new = next(iro(None, y, state, settings))
     Y, fitted, weights, intercept = slow_iteration(X, y, state, steps=7, step_size=1e-3, friction=0.1, noise=0.05)
     np.testing.assert_allclose(new.latents[0], Y, atol=1e-10)
@@ -162,3 +162,12 @@ def test_chunks_give_the_same_numbers_for_any_number_of_jobs(monkeypatch, sample
         for a, b in zip(ends[0].latents, other.latents, strict=True):
             np.testing.assert_array_equal(a, b)
     assert 0 < ends[0].record.acceptance <= 1
+
+
+def test_the_automatic_temperature_keeps_the_first_layers_noise_small():
+    """The noise of an SVR unit at temperature T, exp(-C|x|/T), has standard deviation √2·T/C: at most 0.14 of unit latents."""
+    for C, expected in ((0.5, 0.05), (1.0, 0.1), (10.0, 1.0), (1000.0, 1.0)):
+        _, y, state = start(C=C, tol=1e-3)
+        assert automatic_temperature(state.network) == pytest.approx(expected)
+        assert next(iro(None, y, state, IROSettings())).record.temperature == pytest.approx(expected)
+        assert next(iro(None, y, state, IROSettings(temperature=0.5))).record.temperature == 0.5

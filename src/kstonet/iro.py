@@ -20,8 +20,8 @@ from kstonet.imputation.base import Latents
 from kstonet.imputation.chain import MOST_SHRINKS, ChainSettings, Draw, run_chain
 from kstonet.layers.heads import CategoricalHead
 from kstonet.network import Network
-from kstonet.noise import automatic_noise, with_noise
-from kstonet.solvers.multinomial import log_proba
+from kstonet.noise import automatic_noise, automatic_temperature, with_noise
+from kstonet.solvers.softmax import log_proba
 
 Schedule = float | str | Sequence[float] | Callable[[int], float]
 CHUNK = 2048  # observations drawn together: their arrays stay in the cache
@@ -32,6 +32,7 @@ class IROSettings:
     """Settings of the loop; schedules are a number, one number per iteration (the last is kept), or a function of it."""
 
     chain: ChainSettings = field(default_factory=ChainSettings)
+    temperature: float | str = "auto"
     step_size: Schedule = "auto"
     noise_variance: Schedule = "auto"
     C: Schedule | None = None
@@ -46,6 +47,7 @@ class IRORecord:
     iteration: int
     loss: float  # mean squared error, or mean negative log-likelihood
     noise: float
+    temperature: float
     step_size: float
     n_shrinks: int
     acceptance: float
@@ -95,6 +97,7 @@ def impute(
     start: Latents,
     settings: IROSettings,
     step_size: Any,
+    temperature: float = 1.0,
 ) -> tuple[Latents, list[Draw]]:
     """Step 1 of Algorithm 1: draw the latent values of all observations.
 
@@ -105,12 +108,13 @@ def impute(
     """
     n = len(start[0])
     seed = int(rng.integers(2**63))
+    chain = replace(settings.chain, temperature=temperature)
     chunks = [slice(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK)]
 
     def draw(k: int, rows: slice) -> Draw:
         conditionals = network.conditionals(inputs, outputs, rows)
         here = tuple(values[rows] for values in start)
-        return run_chain(np.random.default_rng([seed, k]), conditionals, here, settings.chain, step_size)
+        return run_chain(np.random.default_rng([seed, k]), conditionals, here, chain, step_size)
 
     if len(chunks) == 1:
         draws = [draw(0, chunks[0])]
@@ -162,7 +166,9 @@ def iro(
         noise = scheduled(settings.noise_variance, t)
         noise = automatic_noise(network, values, outputs) if noise == "auto" else float(noise)
         network = with_noise(network, noise)
-        latents, draws = impute(rng, network, inputs, outputs, values[:-1], settings, scheduled(settings.step_size, t))
+        temperature = automatic_temperature(network) if settings.temperature == "auto" else float(settings.temperature)
+        step_size = scheduled(settings.step_size, t)
+        latents, draws = impute(rng, network, inputs, outputs, values[:-1], settings, step_size, temperature)
         imputed = time.perf_counter()
 
         chain = (inputs, *latents, outputs)
@@ -176,6 +182,7 @@ def iro(
             iteration=t + 1,
             loss=training_loss(network, network.forward(inputs)[-1], outputs),
             noise=noise,
+            temperature=temperature,
             step_size=float(np.median([draw.step_size for draw in draws])),
             n_shrinks=max(draw.n_shrinks for draw in draws),
             acceptance=float(np.mean([draw.acceptance for draw in draws])),

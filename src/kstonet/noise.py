@@ -1,4 +1,4 @@
-"""The automatic noise of the layers above the first: as small as C asks for.
+"""The automatic noise of the layers above the first, as small as C asks for, and the temperature of the imputation.
 
 A latent value of the first layer leaves the ε-tube of its SVR only where the pull of the output, |residual|·|∂out/∂Y₁|/σ²,
 exceeds C: residuals below C·σ²/|∂out/∂Y₁| are a dead zone that training cannot see. So the variance follows C, not the
@@ -16,9 +16,10 @@ import numpy as np
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
 from kstonet.network import Network
-from kstonet.solvers.multinomial import log_proba
+from kstonet.solvers.softmax import log_proba
 
 DEAD_ZONE = 0.1
+LATENT_NOISE = 0.1 * float(np.sqrt(2.0))  # standard deviation of the first layer's noise that training may bear
 FIRST_LAYER = 10.0  # noise of a linear first layer, over that of the layers above: the residual is to move it, not them
 SMALLEST_RESIDUAL = 1e-3  # of standardised targets: below it a fit is an interpolation
 
@@ -46,7 +47,22 @@ def automatic_noise(network: Network, values: tuple[np.ndarray, ...], outputs: n
     if isinstance(network.layers[0], DenseLayer):  # Gaussian noise has no dead zone: a fraction of the residual will do
         return DEAD_ZONE * residual**2
     slope = max(float(np.sqrt(np.mean(output_slopes(network, values) ** 2))), 1e-6)
-    return DEAD_ZONE * residual * slope / float(np.exp(np.log(network.layers[0].C).mean()))
+    return DEAD_ZONE * residual * slope / _typical_C(network)
+
+
+def automatic_temperature(network: Network) -> float:
+    """1 (the model's own noise) unless C is so small that this noise would swamp the first layer.
+
+    At temperature T the noise of an SVR unit has standard deviation about √2·T/C, and the latent values have the scale one
+    where training starts: a C below √2/LATENT_NOISE = 10 is cooled down to a share of LATENT_NOISE.
+    """
+    if isinstance(network.layers[0], DenseLayer):
+        return 1.0
+    return min(1.0, LATENT_NOISE * _typical_C(network) / float(np.sqrt(2.0)))
+
+
+def _typical_C(network: Network) -> float:
+    return float(np.exp(np.log(network.layers[0].C).mean()))
 
 
 def with_noise(network: Network, variance: float) -> Network:

@@ -11,8 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.fixes import parse_version
 
-from kstonet.solvers.multinomial import SoftmaxLoss, best_shift, log_proba, solve_multinomial
+from kstonet.solvers.multinomial import best_shift, solve_multinomial
 from kstonet.solvers.penalties import MCP, SCAD, Penalty, make_penalty
+from kstonet.solvers.softmax import SoftmaxLoss, log_proba
 
 NAMES = ["lasso", "ridge", "scad", "mcp", "none"]
 SPARSE = ["lasso", "scad", "mcp"]

@@ -45,7 +45,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_imputation_steps: int
     step_size: Any
     friction: float
-    temperature: float
+    temperature: float | str
     max_iter: int
     n_average: int
     tol: float | None
@@ -114,8 +114,8 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             "residuals": (self.residuals, lambda v: v in RESIDUALS, "one of 'loo', 'training', 'crossfit' or None"),
             "temperature": (
                 self.temperature,
-                lambda v: v > 0 or (v == 0 and self.sampler == "sghmc"),
-                "positive (0, which follows the gradient only, needs sampler='sghmc')",
+                lambda v: v == "auto" if isinstance(v, str) else v > 0 or (v == 0 and self.sampler == "sghmc"),
+                "'auto' or positive (0, which follows the gradient only, needs sampler='sghmc')",
             ),
         }
         for name, (value, valid, demand) in rules.items():
@@ -166,7 +166,8 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _settings(self) -> IROSettings:
         return IROSettings(
-            chain=ChainSettings(self.sampler, self.n_imputation_steps, self.friction, self.temperature),
+            chain=ChainSettings(self.sampler, self.n_imputation_steps, self.friction),
+            temperature=self.temperature,
             step_size=self.step_size,
             noise_variance=self.noise_variance,
             alpha=self.alpha if np.ndim(self.alpha) or callable(self.alpha) else None,

@@ -31,9 +31,10 @@ SHARED_PARAMETERS = """
     sampler : {"sghmc", "mala", "hmc", "gibbs"}, default="sghmc"
         Of the imputation: the paper's momentum update, eq. (imputationeq); the Langevin and the Hamiltonian algorithm with an
         accept step; slice draws, one coordinate at a time.
-    n_imputation_steps, step_size, friction, temperature : default=25, "auto", 0.1, 1.0
-        Of the imputation. Friction 1 is Langevin Monte Carlo; "hmc" makes 1/friction leapfrog steps for one step. ``step_size``
-        is a number or a schedule, or "auto": inside the stability limit by construction.
+    n_imputation_steps, step_size, friction, temperature : default=25, "auto", 0.1, "auto"
+        Of the imputation. ``step_size`` is a number or a schedule, or "auto": inside the stability limit by construction.
+        Friction 1 is Langevin Monte Carlo; "hmc" makes 1/friction leapfrog steps for one step. Temperature 1 draws from the
+        model's own distribution; "auto" is 1, or C/10 where C is below 10 and that noise would swamp the first layer.
     max_iter : int, default=40
         Iterations of Algorithm 1.
     n_average : int, default=10
@@ -109,7 +110,7 @@ class BaseKStoNet(BaseStoNet):
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
         friction: float = 0.1,
-        temperature: float = 1.0,
+        temperature: float | str = "auto",
         max_iter: int = 40,
         n_average: int = 10,
         tol: float | None = None,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kstonet.estimators.base import BaseStoNet
 from kstonet.iro import IROState
-from kstonet.solvers.multinomial import log_proba
+from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.conformal import NormalFactor
 from kstonet.uncertainty.distribution import probabilities
 from kstonet.uncertainty.network import left_out_moments

@@ -57,7 +57,7 @@ class BaseLinearStoNet(BaseStoNet):
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
         friction: float = 0.1,
-        temperature: float = 1.0,
+        temperature: float | str = "auto",
         max_iter: int = 40,
         n_average: int = 10,
         tol: float | None = None,

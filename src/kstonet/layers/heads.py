@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kstonet.layers.activations import Activation
-from kstonet.solvers.multinomial import log_proba, solve_multinomial
+from kstonet.solvers.multinomial import solve_multinomial
+from kstonet.solvers.softmax import log_proba
 
 
 @dataclass(frozen=True)

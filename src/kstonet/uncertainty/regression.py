@@ -21,7 +21,7 @@ import numpy as np
 from kstonet.layers.activations import Activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
-from kstonet.solvers.multinomial import log_proba
+from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.moments import REGRESSION, Moments
 
 
