@@ -28,7 +28,7 @@ from kstonet.network import Network
 from kstonet.solvers.penalized import default_alpha
 from kstonet.uncertainty.network import NetworkUncertainty
 
-RESIDUALS = ("loo", "training", "crossfit", None)
+RESIDUALS = ("crossfit", "loo", "training", None)
 
 
 class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -111,7 +111,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             "n_iter_no_change": (self.n_iter_no_change, lambda v: int(v) == v and v >= 1, "a whole number >= 1"),
             "friction": (self.friction, lambda v: 0 < v <= 1, "in (0, 1]; 1 is Langevin Monte Carlo"),
             "sampler": (self.sampler, lambda v: v in SAMPLERS, f"one of {', '.join(SAMPLERS)}"),
-            "residuals": (self.residuals, lambda v: v in RESIDUALS, "one of 'loo', 'training', 'crossfit' or None"),
+            "residuals": (self.residuals, lambda v: v in RESIDUALS, "one of 'crossfit', 'loo', 'training' or None"),
             "temperature": (
                 self.temperature,
                 lambda v: v == "auto" if isinstance(v, str) else v > 0 or (v == 0 and self.sampler == "sghmc"),
@@ -226,7 +226,14 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             progress.close()
         self._publish(kept)
         if self.residuals is not None:
-            self._prepare_intervals(kept, inputs, outputs, weights)
+            try:
+                self._prepare_intervals(kept, inputs, outputs, weights)
+            except KeyboardInterrupt:
+                warnings.warn(
+                    "interrupted while intervals were prepared: they are those of residuals='training' and may be too short.",
+                    UserWarning,
+                    stacklevel=3,
+                )
         if self.warm_start:  # holds the kernel matrix
             self._state, self._inputs = recent[-1], inputs
 

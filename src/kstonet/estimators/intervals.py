@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import KFold
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from kstonet.estimators.base import BaseStoNet
 from kstonet.estimators.scaling import Scaler
 from kstonet.iro import IROState
 from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor
+from kstonet.uncertainty.cross_fitting import cross_fitted
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution
 from kstonet.uncertainty.moments import FIRST_LAYER, Moments
 from kstonet.uncertainty.network import left_out_moments
 from kstonet.uncertainty.noise_model import NoiseModel
-
-FOLDS = 5  # of internal cross-fitting
 
 
 class RegressionIntervals(BaseStoNet):
@@ -35,11 +33,14 @@ class RegressionIntervals(BaseStoNet):
         """Learn the noise and the scale of the first layer's variance from the residuals asked for."""
         super()._prepare_intervals(states, inputs, outputs, weights)
         self._factor = NormalFactor()
-        if self.residuals == "loo":
-            self._use_honest(outputs, left_out_moments(self._uncertainty, states, inputs), weights)
-        elif self.residuals is not None:  # cross-fitting comes after, on the data as given
-            fitted = np.mean([state.network.forward(inputs)[-1] for state in states], axis=0)
-            self._noise_model = NoiseModel.of_training(outputs - fitted, weights)
+        fitted = np.mean([state.network.forward(inputs)[-1] for state in states], axis=0)
+        self._noise_model = NoiseModel.of_training(outputs - fitted, weights)
+        if self.residuals != "training":
+            moments = left_out_moments(self._uncertainty, states, inputs)
+            if self.residuals == "crossfit":
+                honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights)
+                moments = replace(moments, mean=honest)
+            self._use_honest(outputs, moments, weights)
 
     def _use_honest(self, outputs: np.ndarray, moments: Moments, weights: np.ndarray | None) -> None:
         residuals = outputs - moments.mean
@@ -49,27 +50,13 @@ class RegressionIntervals(BaseStoNet):
         deviations = np.sqrt(np.diagonal(model.covariance) + model.scale * variances[FIRST_LAYER] + other)
         self._honest = ConformalFactor.of(residuals, deviations)
 
-    def _cross_fit(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> None:
-        """Residuals of folds that were not trained on, in place of the training residuals."""
-        means = np.empty((len(X), len(self._y_scaler.mean)))
-        parts: dict[str, np.ndarray] = {}
-        for train, test in KFold(min(FOLDS, len(X)), shuffle=True, random_state=0).split(X):
-            fold = clone(self).set_params(residuals="training", warm_start=False, callback=None, verbose=0)
-            rows = X[np.ix_(train, train)] if self._precomputed else X[train]
-            fold.fit(rows, y[train], None if weights is None else weights[train])
-            moments = fold._moments(X[np.ix_(test, train)] if self._precomputed else X[test])
-            size = fold._y_scaler.scale / self._y_scaler.scale
-            means[test] = self._y_scaler.forward(fold._y_scaler.backward(moments.mean))
-            for source, part in moments.parts.items():
-                parts.setdefault(source, np.empty((len(X), *part.shape[1:])))[test] = size[:, None] * part * size
-        self._use_honest(self._y_scaler.forward(y.reshape(len(y), -1)), Moments(means, parts), weights)
-
     def _moments(self, X: Any, order: int = 1) -> Moments:
         """Moments of the outputs in standardised units, before noise and scale."""
         X = self._check_X(X)
         if self.residuals is None:
             raise ValueError(
-                f"{type(self).__name__} was fitted with residuals=None, for means only; fit with residuals='loo' for intervals."
+                f"{type(self).__name__} was fitted with residuals=None, for means only; fit with residuals='crossfit' for "
+                "intervals."
             )
         return self._uncertainty.moments(X, order)
 
@@ -176,7 +163,7 @@ class RegressionIntervals(BaseStoNet):
         if X is None:
             if self.residuals not in ("loo", "crossfit"):
                 raise ValueError(
-                    f"residuals={self.residuals!r} keeps no honest residuals; give X and y, or fit with residuals='loo'."
+                    f"residuals={self.residuals!r} keeps no honest residuals; give X and y, or fit with residuals='crossfit'."
                 )
             self._factor = self._honest
             return self

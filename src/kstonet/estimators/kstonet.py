@@ -23,11 +23,11 @@ SHARED_PARAMETERS = """
         Of the regression layers.
     alpha : "auto", float or schedule, default="auto"
         Strength of the penalty, in scikit-learn's scaling. "auto" is 0.01·√(log(inputs)/n), the order the theory asks for.
-    residuals : {"loo", "training", "crossfit", None}, default="loo"
-        Where prediction intervals take the noise of the data from: residuals of the training rows, each left out of the first
-        layer in closed form; plain training residuals (the paper's; too small where the network nearly interpolates); or
-        residuals of five folds, which trains five more networks. None prepares no intervals: training is faster and gives
-        means only.
+    residuals : {"crossfit", "loo", "training", None}, default="crossfit"
+        Where prediction intervals take the noise of the data from. "crossfit": training goes on for three iterations with each
+        of five folds hidden, and they are predicted. "loo": every row is left out of the last refit of the first layer, in
+        closed form; faster, a little optimistic. "training": plain training residuals, the paper's; far too small where the
+        network nearly interpolates. None prepares no intervals: training is faster and gives means only.
     sampler : {"sghmc", "mala", "hmc", "gibbs"}, default="sghmc"
         Of the imputation: the paper's momentum update, eq. (imputationeq); the Langevin and the Hamiltonian algorithm with an
         accept step; slice draws, one coordinate at a time.
@@ -105,7 +105,7 @@ class BaseKStoNet(BaseStoNet):
         noise_variance: Any = "auto",
         penalty: str = "lasso",
         alpha: Any = "auto",
-        residuals: str | None = "loo",
+        residuals: str | None = "crossfit",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",

@@ -13,6 +13,7 @@ from kstonet.estimators.base import BaseStoNet
 from kstonet.iro import IROState
 from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.conformal import NormalFactor
+from kstonet.uncertainty.cross_fitting import cross_fitted
 from kstonet.uncertainty.distribution import probabilities
 from kstonet.uncertainty.network import left_out_moments
 
@@ -27,7 +28,13 @@ class ClassificationIntervals(BaseStoNet):
     def _prepare_intervals(self, states: list[IROState], inputs: Any, outputs: np.ndarray, weights: np.ndarray | None) -> None:
         super()._prepare_intervals(states, inputs, outputs, weights)
         self.calibration_temperature_ = 1.0
-        self._left_out = (left_out_moments(self._uncertainty, states, inputs).mean, outputs)
+        if self.residuals == "crossfit":
+            honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights)
+        elif self.residuals == "loo":
+            honest = left_out_moments(self._uncertainty, states, inputs).mean
+        else:
+            return
+        self._honest = (honest, outputs)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, averaged over the last ``n_average`` iterations; rows sum to one.
@@ -75,8 +82,8 @@ class ClassificationIntervals(BaseStoNet):
         X = self._check_X(X)
         if self.residuals is None:
             raise ValueError(
-                f"{type(self).__name__} was fitted with residuals=None, for probabilities only; fit with residuals='loo' for "
-                "intervals."
+                f"{type(self).__name__} was fitted with residuals=None, for probabilities only; fit with residuals='crossfit' "
+                "for intervals."
             )
         moments = self._uncertainty.moments(X)
         deviation = _log_odds_deviation(moments.mean, moments.covariance) / self.calibration_temperature_
@@ -92,7 +99,7 @@ class ClassificationIntervals(BaseStoNet):
         Parameters
         ----------
         X, y : array-like, optional
-            Rows the model was not fitted on. Without them the training rows are used, each left out of the first layer.
+            Rows the model was not fitted on. Without them the training rows are used, predicted without themselves.
 
         Returns
         -------
@@ -102,9 +109,11 @@ class ClassificationIntervals(BaseStoNet):
         if (X is None) != (y is None):
             raise ValueError("calibrate takes X and y together, or neither.")
         if X is None:
-            if self.residuals is None:
-                raise ValueError("residuals=None keeps no left-out rows; give X and y, or fit with residuals='loo'.")
-            logits, codes = self._left_out
+            if self.residuals not in ("crossfit", "loo"):
+                raise ValueError(
+                    f"residuals={self.residuals!r} keeps no honest predictions; give X and y, or fit with residuals='crossfit'."
+                )
+            logits, codes = self._honest
             log_p = log_proba(logits)
         else:
             check_consistent_length(X, y)

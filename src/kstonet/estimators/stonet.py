@@ -52,7 +52,7 @@ class BaseLinearStoNet(BaseStoNet):
         noise_variance: Any = "auto",
         penalty: str = "lasso",
         alpha: Any = "auto",
-        residuals: str | None = "loo",
+        residuals: str | None = "crossfit",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",

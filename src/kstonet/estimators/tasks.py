@@ -41,7 +41,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         weights = validated_weights(sample_weight, X)
-        given, X = X, self._fit_x_scaler(X, weights)
+        X = self._fit_x_scaler(X, weights)
         self._single_target = y.ndim == 1
         targets = y.astype(np.float64).reshape(len(y), -1)
         self._y_scaler = Scaler.fit(targets, weights, active=self.standardize)
@@ -51,8 +51,6 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
             y_val = check_array(y_val, dtype=np.float64, ensure_2d=False, input_name="y_val")
             validation = _rows_to_watch(self, X_val, y_val), self._y_scaler.forward(y_val.reshape(len(y_val), -1))
         self._train(X, targets, targets, weights, validation)
-        if self.residuals == "crossfit":
-            self._cross_fit(given, y, weights)
         return self
 
     def _new_head(self, below: int, outputs: np.ndarray, alpha: float) -> DenseLayer:
