@@ -1,0 +1,163 @@
+"""Where the variance of a prediction comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kstonet.metrics.checks import Floats, check_numbers, first_of
+from kstonet.plotting.inputs import TOTAL, predicted_by, row_values, whole_number
+from kstonet.plotting.style import AREAS, Display, count_on_x, legend_above_data, require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class VarianceSourcesDisplay(Display):
+    """Predictive variance by source, stacked over test points sorted by their total.
+
+    The sources of this library's networks are the noise of the data, the first layer, the regression layers, and the
+    disagreement between the averaged iterations. The legend shows the share of every source in the total of all points.
+
+    Parameters
+    ----------
+    sources : dict of ndarray of shape (n,)
+        Variances, in the order from the bottom to the top.
+
+    Attributes
+    ----------
+    rows_ : ndarray
+        The rows that are drawn, from left to right.
+    areas_ : dict of StepPatch
+        By source.
+    ax_, figure_ : Axes, Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")  # draw without a window
+    >>> from kstonet import KStoNetRegressor
+    >>> from kstonet.datasets import make_measurement_error
+    >>> from kstonet.plotting import VarianceSourcesDisplay
+    >>> X, y = make_measurement_error(150, random_state=0)
+    >>> model = KStoNetRegressor(max_iter=5, n_average=2, random_state=0).fit(X[:100], y[:100])
+    >>> display = VarianceSourcesDisplay.from_estimator(model, X[100:], shares=True)
+    >>> list(display.areas_)
+    ['noise', 'first layer', 'regression layers', 'between iterations']
+
+    Sources of any origin:
+
+    >>> display = VarianceSourcesDisplay.from_sources({"noise": [1.0, 1.0], "model": [3.0, 0.5]})
+    >>> display.rows_  # the second row has the smaller total
+    array([1, 0])
+    """
+
+    def __init__(self, sources: dict[str, Floats]) -> None:
+        self.sources = sources
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, y: Any = None, *, target: int | None = None, ax: Axes | None = None, **options: Any
+    ) -> Self:
+        """Draw the sources of a fitted model's variance.
+
+        Parameters
+        ----------
+        model : fitted regressor
+            With ``predict_dist(X)``; also inside a pipeline or a search.
+        X : array-like of shape (n_samples, n_features)
+        y
+            Not used; there for the sake of one signature for all displays.
+        target : int, optional
+            Which of several targets.
+        ax : Axes, optional
+            Where to draw; if not given, in a new figure.
+        **options
+            Of :meth:`plot`.
+
+        Returns
+        -------
+        VarianceSourcesDisplay
+        """
+        require_matplotlib(f"{cls.__name__}.from_estimator")
+        sources = predicted_by(model, X, target).variance_by_source
+        if list(sources) == [TOTAL]:
+            raise TypeError(f"model={type(model).__name__} has no predict_dist(X): the sources of its variance are unknown.")
+        return cls(sources).plot(ax, **options)
+
+    @classmethod
+    def from_sources(cls, sources: Mapping[str, ArrayLike], *, ax: Axes | None = None, **options: Any) -> Self:
+        """Draw variances as given.
+
+        Parameters
+        ----------
+        sources : mapping of str to array-like of shape (n,)
+            Such as ``model.predict_dist(X).variance_by_source``.
+        ax : Axes, optional
+        **options
+            Of :meth:`plot`.
+
+        Returns
+        -------
+        VarianceSourcesDisplay
+        """
+        require_matplotlib(f"{cls.__name__}.from_sources")
+        if not sources:
+            raise ValueError("sources is empty; give at least one array of variances.")
+        n = np.size(check_numbers("sources", next(iter(sources.values()))))
+        read = {source: row_values(f"sources[{source!r}]", values, n) for source, values in sources.items()}
+        for source, values in read.items():
+            if (values < 0).any():
+                raise ValueError(f"sources[{source!r}] holds {first_of(values, values < 0)}; a variance cannot be negative.")
+        if n == 0:
+            raise ValueError("sources holds no rows; there is nothing to draw.")
+        return cls(read).plot(ax, **options)
+
+    def plot(self, ax: Axes | None = None, *, shares: bool = False, n_points: int | None = None, legend: bool = True) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; if not given, in a new figure.
+        shares : bool
+            Draw shares of the total in place of variances.
+        n_points : int, optional
+            Draw this many rows, spread evenly over the totals; all of them if not given.
+        legend : bool
+
+        Returns
+        -------
+        VarianceSourcesDisplay
+        """
+        total = np.asarray(sum(self.sources.values()))
+        order = np.argsort(total, kind="stable")
+        drawn = len(order) if n_points is None else min(whole_number("n_points", n_points), len(order))
+        self.rows_ = order[np.unique(np.linspace(0, len(order) - 1, drawn).round().astype(int))]
+        ax = self._draw_on(ax)
+        edges = np.arange(len(self.rows_) + 1) + 0.5
+        divisor = np.where(total > 0, total, 1.0)[self.rows_] if shares else np.ones(len(self.rows_))
+        everything = float(total.sum()) or 1.0
+        below = np.zeros(len(self.rows_))
+        self.areas_: dict[str, Any] = {}
+        for k, (source, values) in enumerate(self.sources.items()):
+            above = below + values[self.rows_] / divisor
+            share = 100 * float(values.sum()) / everything
+            label = f"{source} ({'<1' if 0 < share < 0.5 else f'{share:.0f}'} %)"
+            # Steps, not slopes: nothing is known between two points; and one point is drawn as well as a thousand.
+            self.areas_[source] = ax.stairs(above, edges, baseline=below, fill=True, color=AREAS[k % len(AREAS)], label=label)
+            below = above
+        ax.set_xlim(edges[0], edges[-1])
+        count_on_x(ax)
+        ax.set(xlabel="test points, sorted by total variance", ylabel="share of the variance" if shares else "variance")
+        if shares:
+            ax.set_yticks(np.linspace(0.0, 1.0, 6))
+        limits = (0.0, 1.0 if shares else 1.05 * (float(below.max()) or 1.0))
+        if legend:
+            legend_above_data(ax, limits=limits)
+        else:
+            ax.set_ylim(*limits)
+        return self
