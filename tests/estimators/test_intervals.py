@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 
 import kstonet.estimators.intervals
 from kstonet import KStoNetClassifier, KStoNetRegressor, StoNetClassifier, StoNetRegressor
-from kstonet.demo import measurement_error_data
+from kstonet.datasets import make_measurement_error
 from kstonet.metrics import coverage, mean_width
 from kstonet.solvers.svr import solve_svr
 from kstonet.uncertainty.cross_fitting import cross_fitted
@@ -21,7 +21,7 @@ REGRESSORS = [KStoNetRegressor, StoNetRegressor]
 
 @pytest.fixture(scope="module")
 def data():
-    X, y = measurement_error_data(700)
+    X, y = make_measurement_error(700, random_state=0)
     return X[:300], y[:300], X[300:], y[300:]
 
 
@@ -60,9 +60,9 @@ def test_left_out_residuals_cover_where_training_residuals_do_not(data):
 def test_cross_fitted_residuals_are_as_large_as_those_of_new_rows():
     """Four training sets, 2,000 new rows: the root mean squares agree within 8 %, training residuals are off by 30 %."""
     ratios, plain = [], []
-    Xt, yt = measurement_error_data(2000, seed=99)
+    Xt, yt = make_measurement_error(2000, random_state=99)
     for seed in range(4):
-        X, y = measurement_error_data(250, seed=seed)
+        X, y = make_measurement_error(250, random_state=seed)
         model = KStoNetRegressor(C=10.0, max_iter=15, random_state=seed, warm_start=True).fit(X, y)
         scaled = model._y_scaler.forward(y[:, None])
         honest = cross_fitted(model._state, None, scaled, model._settings(), None)
@@ -88,7 +88,7 @@ def test_an_interrupt_while_intervals_are_prepared_leaves_a_model(monkeypatch, d
 
 def test_left_out_values_are_those_of_refits_without_the_row():
     """The closed form against 60 refits of the first layer on the same latent values, each with the box of one row closed."""
-    X, y = measurement_error_data(60)
+    X, y = make_measurement_error(60, random_state=0)
     model = KStoNetRegressor((2,), C=2.0, epsilon=0.1, svr_tol=1e-7, max_iter=4, n_average=1, random_state=0)
     kept = []
     original = KStoNetRegressor._finished
@@ -268,3 +268,13 @@ def test_diabetes_by_default():
     X, y = load_diabetes(return_X_y=True)
     model = KStoNetRegressor(random_state=0).fit(X[::2], y[::2])
     assert 0.90 <= coverage(y[1::2], model.predict_interval(X[1::2])) <= 0.995
+
+
+def test_a_new_fit_forgets_the_old_calibration():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = KStoNetClassifier(**FAST, residuals=None).fit(X[::3], y[::3])
+    fresh = model.predict_proba(X)
+    model.calibrate(X[1::3], y[1::3])
+    model.fit(X[::3], y[::3])
+    assert model.calibration_temperature_ == 1.0
+    np.testing.assert_array_equal(model.predict_proba(X), fresh)

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kstonet.iro
 from kstonet import KStoNetClassifier, KStoNetRegressor, StoNetClassifier, StoNetRegressor
-from kstonet.demo import measurement_error_data
+from kstonet.datasets import make_measurement_error
 
 FAST = {"max_iter": 6, "n_average": 2, "n_imputation_steps": 10, "random_state": 0}
 
@@ -33,7 +33,7 @@ def test_scikit_learn_manners(estimator, check):
 
 def halves(n):
     """Training and test rows of the paper's Section 3.2."""
-    X, y = measurement_error_data(2 * n)
+    X, y = make_measurement_error(2 * n, random_state=0)
     return X[:n], y[:n], X[n:], y[n:]
 
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.baselines import DNNRegressor
-from kstonet.demo import measurement_error_data
+from kstonet.datasets import make_measurement_error
 from kstonet.metrics import calibration_curve, coverage, expected_calibration_error, reliability_curve
 from kstonet.plotting import (
     CoverageDisplay,
@@ -46,7 +46,7 @@ def _no_figure_survives():
 
 @pytest.fixture(scope="module")
 def data():
-    X, y = measurement_error_data(400)
+    X, y = make_measurement_error(400, random_state=0)
     return X[:150], y[:150], X[150:], y[150:]
 
 

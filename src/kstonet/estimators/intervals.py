@@ -48,7 +48,8 @@ class RegressionIntervals(BaseStoNet):
         other = sum(part for source, part in variances.items() if source != FIRST_LAYER)
         self._noise_model = model = NoiseModel.of_honest(residuals, variances[FIRST_LAYER], np.asarray(other), weights)
         deviations = np.sqrt(np.diagonal(model.covariance) + model.scale * variances[FIRST_LAYER] + other)
-        self._honest = ConformalFactor.of(residuals, deviations)
+        counted = np.ones(len(residuals), dtype=bool) if weights is None else weights > 0
+        self._honest = ConformalFactor.of(residuals[counted], deviations[counted])
 
     def _moments(self, X: Any, order: int = 1) -> Moments:
         """Moments of the outputs in standardised units, before noise and scale."""

@@ -24,17 +24,18 @@ class ClassificationIntervals(BaseStoNet):
     """Probabilities of both classifiers."""
 
     classes_: np.ndarray
+    calibration_temperature_: float
 
     def _prepare_intervals(self, states: list[IROState], inputs: Any, outputs: np.ndarray, weights: np.ndarray | None) -> None:
         super()._prepare_intervals(states, inputs, outputs, weights)
-        self.calibration_temperature_ = 1.0
         if self.residuals == "crossfit":
             honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights)
         elif self.residuals == "loo":
             honest = left_out_moments(self._uncertainty, states, inputs).mean
         else:
             return
-        self._honest = (honest, outputs)
+        counted = np.ones(len(outputs), dtype=bool) if weights is None else weights > 0
+        self._honest = (honest[counted], outputs[counted])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, averaged over the last ``n_average`` iterations; rows sum to one.
@@ -53,10 +54,9 @@ class ClassificationIntervals(BaseStoNet):
         return np.asarray(np.mean([np.exp(log_proba(logits)) for logits in self._outputs(X)], axis=0))
 
     def _tempered(self, averaged: np.ndarray) -> np.ndarray:
-        temperature = getattr(self, "calibration_temperature_", 1.0)  # a callback may ask before the end of the training
-        if temperature == 1.0:
+        if self.calibration_temperature_ == 1.0:
             return np.asarray(averaged / averaged.sum(axis=1, keepdims=True))
-        return np.asarray(softmax(np.log(np.maximum(averaged, 1e-300)) / temperature, axis=1))
+        return np.asarray(softmax(np.log(np.maximum(averaged, 1e-300)) / self.calibration_temperature_, axis=1))
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""

@@ -91,6 +91,7 @@ class ClassificationTask(ClassifierMixin, ClassificationIntervals):
         weights = validated_weights(sample_weight, X)
         X = self._fit_x_scaler(X, weights)
         codes = np.asarray(encoder.transform(y))
+        self.calibration_temperature_ = 1.0
         validation = None
         if _given(X_val, y_val):
             unknown = set(np.asarray(y_val).tolist()) - set(self.classes_.tolist())

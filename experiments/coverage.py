@@ -1,0 +1,113 @@
+"""Do prediction intervals cover? The paper's experiment (Section 5.2), and the UCI sets.
+
+    python -m experiments.coverage simulated [--sets 100]
+    python -m experiments.coverage uci [--data DIR]          (C and gamma as chosen by experiments.uci)
+
+``simulated``: training sets of 500 rows of the measurement-error data and one test set of 500; coverage of nominal 95 %
+intervals, averaged over the test points, mean and standard deviation over the training sets. "paper" has the paper's settings
+(tanh, C=10, ε=0.05, least squares, training residuals, 50 iterations), at the last iterate and averaged over 25; "default" has
+this library's defaults. ``uci`` compares the three kinds of residuals on the original splits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from experiments.common import Results, parser, rmse, split_of
+from experiments.uci import LEVELS
+from kstonet import KStoNetRegressor
+from kstonet.datasets import make_measurement_error
+from kstonet.metrics import coverage, crps_gaussian, mean_width, nll_gaussian, winkler_score
+
+PAPER = {"activation": "tanh", "C": 10.0, "epsilon": 0.05, "penalty": "none", "residuals": "training", "max_iter": 50}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "paper, last iterate": PAPER | {"n_average": 1},
+    "paper, averaged over 25": PAPER | {"n_average": 25},
+    "paper's network, cross-fitted residuals": PAPER | {"n_average": 25, "residuals": "crossfit"},
+    "default, last iterate": {"n_average": 1},
+    "default": {},
+}
+KINDS = ("training", "loo", "crossfit")
+
+
+def scores(model: KStoNetRegressor, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Coverage, width and scores of a fitted model's intervals."""
+    distribution = model.predict_dist(X)
+    bounds = distribution.interval(LEVELS)
+    out = {"rmse": rmse(y, distribution.mean)}
+    for i, level in enumerate(LEVELS):
+        out |= {f"coverage_{level}": float(coverage(y, bounds[:, :, i])), f"width_{level}": float(mean_width(bounds[:, :, i]))}
+    out["winkler_0.95"] = float(winkler_score(y, bounds[:, :, LEVELS.index(0.95)], 0.95))
+    out["nll"] = float(nll_gaussian(y, distribution.mean, distribution.std))
+    return out | {"crps": float(crps_gaussian(y, distribution.mean, distribution.std))}
+
+
+def one_set(seed: int) -> dict[str, Any]:
+    """All settings on one simulated training set."""
+    X_test, y_test = make_measurement_error(500, random_state=10_000)
+    X, y = make_measurement_error(500, random_state=seed)
+    return {name: scores(KStoNetRegressor(random_state=seed, **s).fit(X, y), X_test, y_test) for name, s in SETTINGS.items()}
+
+
+def one_split(name: str, split: int, chosen: dict[str, float], data: str | None) -> dict[str, Any]:
+    """All kinds of residuals on one split of a UCI set."""
+    X, y, X_test, y_test = split_of(name, split, data)
+    out: dict[str, Any] = {}
+    for kind in KINDS:
+        model = KStoNetRegressor(random_state=0, residuals=kind, **chosen).fit(X, y)
+        out[kind] = scores(model, X_test, y_test)
+        if kind != "training":
+            model.calibrate()
+            bounds = model.predict_interval(X_test, LEVELS)
+            out[f"{kind}, conformal"] = {
+                f"coverage_{v}": float(coverage(y_test, bounds[:, :, i])) for i, v in enumerate(LEVELS)
+            }
+            out[f"{kind}, conformal"] |= {f"width_{v}": float(mean_width(bounds[:, :, i])) for i, v in enumerate(LEVELS)}
+    return out
+
+
+def table(rows: dict[str, list[dict[str, float]]], deviation: bool) -> str:
+    """Means over training sets or splits, as Markdown."""
+    lines = ["| | coverage 80 % | 90 % | 95 % | width 95 % | RMSE | NLL | CRPS |", "|---|---|---|---|---|---|---|---|"]
+    for name, parts in rows.items():
+        cells = []
+        for level in LEVELS:
+            values = 100 * np.array([part[f"coverage_{level}"] for part in parts])
+            cells.append(f"{values.mean():.2f}" + (f" (sd {values.std(ddof=1):.2f})" if deviation and len(values) > 1 else ""))
+        for field in ("width_0.95", "rmse", "nll", "crps"):
+            cells.append(f"{np.mean([part[field] for part in parts]):.4g}" if field in parts[0] else "–")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run what is missing and print the tables."""
+    arguments = parser(__doc__ or "", "coverage")
+    arguments.add_argument("which", choices=("simulated", "uci"))
+    arguments.add_argument("--sets", type=int, default=100, help="training sets of the simulated experiment")
+    given = arguments.parse_args()
+    results = Results(given.out)
+    if given.which == "simulated":
+        for seed in range(given.sets):
+            results.run(f"simulated|{seed}", lambda seed=seed: one_set(seed))
+    else:
+        for key, part in Results(given.out.with_name("uci.json")).parts.items():
+            name, split = key.split("|")
+            results.run(f"uci|{key}", lambda n=name, s=int(split), c=part["chosen"]: one_split(n, s, c, given.data))
+    text = "# Coverage of prediction intervals\n\nMade by `python -m experiments.coverage simulated` and `... uci`.\n"
+    simulated = [part for key, part in results.parts.items() if key.startswith("simulated|")]
+    if simulated:
+        text += f"\n## Measurement-error data, {len(simulated)} training sets (paper: 93.81 last iterate, 94.03 averaged)\n\n"
+        text += table({name: [part[name] for part in simulated] for name in SETTINGS}, deviation=True) + "\n"
+    for name in dict.fromkeys(key.split("|")[1] for key in results.parts if key.startswith("uci|")):
+        parts = [part for key, part in results.parts.items() if key.startswith(f"uci|{name}|")]
+        text += f"\n## {name}, {len(parts)} splits\n\n"
+        text += table({kind: [part[kind] for part in parts] for kind in parts[0] if kind != "seconds"}, deviation=False) + "\n"
+    given.out.with_suffix(".md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
