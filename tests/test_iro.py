@@ -64,7 +64,7 @@ def slow_iteration(X, y, state, *, steps, step_size, friction, noise):
 
 def test_one_iteration_equals_the_slow_reference():
     X, y, state = start()
-    settings = IROSettings(ChainSettings(n_steps=7, friction=0.1), temperature=1.0, step_size=1e-3, noise_variance=0.05)
+    settings = IROSettings(ChainSettings(n_steps=7), temperature=1.0, step_size=1e-3, noise_variance=0.05, alpha=1e-3)
     new = next(iro(None, y, state, settings))
     Y, fitted, weights, intercept = slow_iteration(X, y, state, steps=7, step_size=1e-3, friction=0.1, noise=0.05)
     np.testing.assert_allclose(new.latents[0], Y, atol=1e-10)

@@ -20,7 +20,7 @@ from kstonet.imputation.base import Latents
 from kstonet.imputation.chain import MOST_SHRINKS, ChainSettings, Draw, run_chain
 from kstonet.layers.heads import CategoricalHead
 from kstonet.network import Network
-from kstonet.noise import automatic_noise, automatic_temperature, with_noise
+from kstonet.noise import automatic_alpha, automatic_noise, automatic_temperature, typical_residual, with_noise
 from kstonet.solvers.softmax import log_proba
 
 Schedule = float | str | Sequence[float] | Callable[[int], float]
@@ -36,7 +36,7 @@ class IROSettings:
     step_size: Schedule = "auto"
     noise_variance: Schedule = "auto"
     C: Schedule | None = None
-    alpha: Schedule | None = None
+    alpha: Schedule = "auto"
     n_jobs: int | None = None
 
 
@@ -157,12 +157,13 @@ def iro(
         t, network = state.iteration, state.network
         if settings.C is not None:
             network = network.with_layer(0, C=np.full_like(network.layers[0].C, scheduled(settings.C, t)))
-        if settings.alpha is not None:
-            for i, layer in enumerate(network.layers):
-                if hasattr(layer, "alpha"):
-                    network = network.with_layer(i, alpha=float(scheduled(settings.alpha, t)))
         started = time.perf_counter()
         values = network.forward(inputs)
+        alpha, residual = scheduled(settings.alpha, t), typical_residual(network, values, outputs)
+        for i, layer in enumerate(network.layers):
+            if hasattr(layer, "alpha"):
+                auto = automatic_alpha(residual, len(outputs), layer.weights.shape[1])
+                network = network.with_layer(i, alpha=auto if alpha == "auto" else float(alpha))
         noise = scheduled(settings.noise_variance, t)
         noise = automatic_noise(network, values, outputs) if noise == "auto" else float(noise)
         network = with_noise(network, noise)

@@ -1,4 +1,4 @@
-"""The automatic noise of the layers above the first, as small as C asks for, and the temperature of the imputation.
+"""What is automatic in training: the noise of the layers above the first, their penalty, the temperature of the imputation.
 
 A latent value of the first layer leaves the ε-tube of its SVR only where the pull of the output, |residual|·|∂out/∂Y₁|/σ²,
 exceeds C: residuals below C·σ²/|∂out/∂Y₁| are a dead zone that training cannot see. So the variance follows C, not the
@@ -8,8 +8,6 @@ same way.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from kstonet.solvers.softmax import log_proba
 DEAD_ZONE = 0.1
 LATENT_NOISE = 0.1 * float(np.sqrt(2.0))  # standard deviation of the first layer's noise that training may bear
 FIRST_LAYER = 10.0  # noise of a linear first layer, over that of the layers above: the residual is to move it, not them
+PENALTY = 0.1  # validation rows cannot tell it from 0.01, which drifts; 1 is too strong where a network nearly interpolates
 SMALLEST_RESIDUAL = 1e-3  # of standardised targets: below it a fit is an interpolation
 
 
@@ -35,15 +34,28 @@ def output_slopes(network: Network, values: tuple[np.ndarray, ...]) -> np.ndarra
     return np.asarray(np.abs(jacobian).max(axis=(1, 2)))
 
 
-def automatic_noise(network: Network, values: tuple[np.ndarray, ...], outputs: np.ndarray) -> float:
-    """σ² (or the temperature of a classification head) for the current fit."""
-    head: Any = network.layers[-1]
-    if isinstance(head, CategoricalHead):
+def typical_residual(network: Network, values: tuple[np.ndarray, ...], outputs: np.ndarray) -> float:
+    """Root mean squared residual of the current fit; of a classifier, what the true classes' probabilities lack to one."""
+    if isinstance(network.layers[-1], CategoricalHead):
         probabilities = np.exp(log_proba(values[-1]))
         error = 1.0 - probabilities[np.arange(len(outputs)), outputs]
     else:
         error = outputs - values[-1]
-    residual = max(float(np.sqrt(np.mean(error**2))), SMALLEST_RESIDUAL)
+    return max(float(np.sqrt(np.mean(error**2))), SMALLEST_RESIDUAL)
+
+
+def automatic_alpha(residual: float, n: int, inputs: int) -> float:
+    """Penalty of a regression layer: 0.1·residual·√(log(inputs)/n), the order the theory asks for.
+
+    A layer's scale is not identified by the likelihood alone (smaller latent values, larger weights above them); a penalty that
+    is too weak lets weights and noise creep up over hundreds of iterations, and the training error with them.
+    """
+    return PENALTY * residual * float(np.sqrt(np.log(max(inputs, 2)) / n))
+
+
+def automatic_noise(network: Network, values: tuple[np.ndarray, ...], outputs: np.ndarray) -> float:
+    """σ² (or the temperature of a classification head) for the current fit."""
+    residual = typical_residual(network, values, outputs)
     if isinstance(network.layers[0], DenseLayer):  # Gaussian noise has no dead zone: a fraction of the residual will do
         return DEAD_ZONE * residual**2
     slope = max(float(np.sqrt(np.mean(output_slopes(network, values) ** 2))), 1e-6)

@@ -262,8 +262,8 @@ def test_networks_that_widen_get_a_note():
 def test_automatic_alpha_is_of_the_order_of_the_theory():
     X, y = load_diabetes(return_X_y=True)
     model = KStoNetRegressor((4, 3), **FAST, warm_start=True).fit(X, y)
-    layers = model._state.network.layers
-    np.testing.assert_allclose([layers[1].alpha, layers[2].alpha], 0.01 * np.sqrt(np.log([4, 3]) / len(X)))
+    layers, residual = model._state.network.layers, np.sqrt(model.history_[-2]["loss"])
+    np.testing.assert_allclose([layers[1].alpha, layers[2].alpha], 0.1 * residual * np.sqrt(np.log([4, 3]) / len(X)))
 
 
 def test_polars_frames():

@@ -52,8 +52,8 @@ def test_lasso_drops_features_that_no_unit_uses():
 
 def test_classification():
     X, y = load_breast_cancer(return_X_y=True)
-    model = StoNetClassifier(random_state=0, max_iter=20).fit(X[::2], y[::2])
-    assert model.score(X[1::2], y[1::2]) > 0.93
+    model = StoNetClassifier(random_state=0, max_iter=40).fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > 0.92
     X, y = load_iris(return_X_y=True)
     model = StoNetClassifier(random_state=0, max_iter=60).fit(X[::2], y[::2])
     assert model.score(X[1::2], y[1::2]) > 0.9

@@ -16,8 +16,9 @@ def test_full_row_rank_reaches_its_floor_early_and_does_not_drift():
     model = KStoNetRegressor(activation="tanh", C=1.0, epsilon=0.1, max_iter=100, residuals=None, random_state=0).fit(X, y)
     losses = path(model, y)
     assert losses[9] < 0.1 * y.var()  # most of the way down after ten iterations
-    assert losses[9] < 1.3 * losses.min()
-    assert losses[-10:].mean() < 1.05 * losses[20:30].mean()
+    assert losses[9] < 1.15 * losses.min()
+    assert losses[-20:].mean() < 1.15 * losses[9]
+    assert losses[-20:].mean() < 1.1 * losses[30:50].mean()
 
 
 def test_simulated_kernel_network():

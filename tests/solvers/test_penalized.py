@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso as SklearnLasso
 from sklearn.linear_model import Ridge as SklearnRidge
 
-from kstonet.solvers.penalized import default_alpha, solve_penalized
+from kstonet.solvers.penalized import solve_penalized
 from kstonet.solvers.penalties import MCP, SCAD, Lasso, NoPenalty, Penalty, Ridge, make_penalty
 
 NAMES = ["lasso", "ridge", "scad", "mcp", "none"]
@@ -327,13 +327,6 @@ def test_no_warnings_in_daily_use():
         warnings.simplefilter("error")
         for name in NAMES:
             solve_penalized(F, T, penalty=name, alpha=0.0)
-
-
-def test_default_alpha_follows_the_theory():
-    assert default_alpha(400, 10) == pytest.approx(0.5 * default_alpha(100, 10))
-    assert default_alpha(100, 1) == default_alpha(100, 2) > 0
-    with pytest.raises(ValueError, match="n=0"):
-        default_alpha(0, 3)
 
 
 FEATURES, TARGETS = np.eye(4), np.ones((4, 2))

@@ -25,7 +25,7 @@ from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.expansion import Expansion, ExpansionPart
 from kstonet.network import Network
-from kstonet.solvers.penalized import default_alpha
+from kstonet.noise import automatic_alpha
 from kstonet.uncertainty.network import NetworkUncertainty
 
 RESIDUALS = ("crossfit", "loo", "training", None)
@@ -152,7 +152,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         def alpha(inputs: int) -> float:
             value = scheduled(self.alpha, 0)
-            return default_alpha(len(X), inputs) if value == "auto" else float(value)
+            return automatic_alpha(1.0, len(X), inputs) if value == "auto" else float(value)
 
         first, inputs = self._new_first_layer(X, sizes[0], weights)
         layers: list[Any] = [first]
@@ -170,7 +170,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             temperature=self.temperature,
             step_size=self.step_size,
             noise_variance=self.noise_variance,
-            alpha=self.alpha if np.ndim(self.alpha) or callable(self.alpha) else None,
+            alpha=self.alpha,
             n_jobs=self.n_jobs,
             **self._schedules(),
         )

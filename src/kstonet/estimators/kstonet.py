@@ -22,7 +22,8 @@ SHARED_PARAMETERS = """
     penalty : {"lasso", "ridge", "scad", "mcp", "none"}, default="lasso"
         Of the regression layers.
     alpha : "auto", float or schedule, default="auto"
-        Strength of the penalty, in scikit-learn's scaling. "auto" is 0.01·√(log(inputs)/n), the order the theory asks for.
+        Strength of the penalty, in scikit-learn's scaling. "auto" is 0.1·residual·√(log(inputs)/n),
+        the order the theory asks for, with the residual of the current fit.
     residuals : {"crossfit", "loo", "training", None}, default="crossfit"
         Where prediction intervals take the noise of the data from. "crossfit": training goes on for three iterations with each
         of five folds hidden, and they are predicted. "loo": every row is left out of the last refit of the first layer, in

@@ -15,7 +15,7 @@ from kstonet.gram import DenseGram, Kernel, make_kernel
 from kstonet.iro import IROState, scheduled
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
-from kstonet.solvers.penalized import default_alpha
+from kstonet.noise import automatic_alpha
 from kstonet.uncertainty.network import LinearUncertainty
 from kstonet.uncertainty.regression import RegressionUncertainty
 
@@ -103,7 +103,7 @@ class BaseLinearStoNet(BaseStoNet):
             gram = DenseGram(X, self._kernel, max_memory=self.max_memory)  # estimates the memory before it takes it
             inputs = gram.matrix
         alpha = scheduled(self.alpha, 0)
-        alpha = default_alpha(len(X), inputs.shape[1]) if alpha == "auto" else float(alpha)
+        alpha = automatic_alpha(1.0, len(X), inputs.shape[1]) if alpha == "auto" else float(alpha)
         identity = get_activation("identity")  # the features enter as they are
         layer = DenseLayer(np.zeros((units, inputs.shape[1])), np.zeros(units), 1.0, identity, self.penalty, alpha)
         return layer, inputs

@@ -7,7 +7,6 @@ finds the active set, and a Newton step on that set, which is exact there becaus
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass
 
@@ -49,21 +48,6 @@ class PenalizedFit:
     kkt: Floats
     n_iter: int
     converged: bool
-
-
-def default_alpha(n: int, q: int) -> float:
-    """Return 0.01·sqrt(log(q)/n): the order that the paper's theory asks of the penalty, for targets of unit scale.
-
-    The theory fixes the order only; the factor is small because the layers of a trained network are mostly dense.
-
-    Examples
-    --------
-    >>> round(default_alpha(1000, 5), 6)
-    0.000401
-    """
-    if not (n >= 1 and q >= 1):
-        raise ValueError(f"n={n!r} samples and q={q!r} predictors must both be at least 1.")
-    return 0.01 * math.sqrt(math.log(max(q, 2)) / n)
 
 
 def solve_penalized(
