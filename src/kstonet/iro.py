@@ -131,6 +131,46 @@ def impute(
     return tuple(np.concatenate(parts) for parts in zip(*(each.latents for each in draws), strict=True)), draws
 
 
+@dataclass(frozen=True)
+class ImputationStep:
+    """What the refits of an iteration start from: the network with this iteration's settings, and the latent values."""
+
+    network: Network
+    latents: Latents
+    draws: list[Draw]
+    noise: float
+    temperature: float
+    rng_state: dict[str, Any]
+
+
+def imputation_step(inputs: Any, outputs: np.ndarray, state: IROState, settings: IROSettings) -> ImputationStep:
+    """The first half of an iteration: the schedules' and automatic values, then the draw of the latent values."""
+    rng = np.random.default_rng()
+    rng.bit_generator.state = state.rng_state
+    t, network = state.iteration, state.network
+    if settings.C is not None:
+        network = network.with_layer(0, C=np.full_like(network.layers[0].C, scheduled(settings.C, t)))
+    values = network.forward(inputs)
+    alpha, residual = scheduled(settings.alpha, t), typical_residual(network, values, outputs)
+    for i, layer in enumerate(network.layers):
+        if hasattr(layer, "alpha"):
+            auto = automatic_alpha(residual, len(outputs), layer.weights.shape[1])
+            network = network.with_layer(i, alpha=auto if alpha == "auto" else float(alpha))
+    noise = scheduled(settings.noise_variance, t)
+    noise = automatic_noise(network, values, outputs) if noise == "auto" else float(noise)
+    network = with_noise(network, noise)
+    temperature = automatic_temperature(network) if settings.temperature == "auto" else float(settings.temperature)
+    step_size = scheduled(settings.step_size, t)
+    latents, draws = impute(rng, network, inputs, outputs, values[:-1], settings, step_size, temperature)
+    return ImputationStep(network, latents, draws, noise, temperature, dict(rng.bit_generator.state))
+
+
+def refit_above(network: Network, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> tuple[Any, ...]:
+    """Every layer above the first solves its own convex problem."""
+    chain = (*latents, outputs)
+    return tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, layer in enumerate(network.layers[1:]))
+
+
 def iro(
     inputs: Any, outputs: np.ndarray, state: IROState, settings: IROSettings, sample_weight: np.ndarray | None = None
 ) -> Iterator[IROState]:
@@ -151,49 +191,31 @@ def iro(
     ------
     IROState
     """
-    rng = np.random.default_rng()
     while True:
-        rng.bit_generator.state = state.rng_state
-        t, network = state.iteration, state.network
-        if settings.C is not None:
-            network = network.with_layer(0, C=np.full_like(network.layers[0].C, scheduled(settings.C, t)))
         started = time.perf_counter()
-        values = network.forward(inputs)
-        alpha, residual = scheduled(settings.alpha, t), typical_residual(network, values, outputs)
-        for i, layer in enumerate(network.layers):
-            if hasattr(layer, "alpha"):
-                auto = automatic_alpha(residual, len(outputs), layer.weights.shape[1])
-                network = network.with_layer(i, alpha=auto if alpha == "auto" else float(alpha))
-        noise = scheduled(settings.noise_variance, t)
-        noise = automatic_noise(network, values, outputs) if noise == "auto" else float(noise)
-        network = with_noise(network, noise)
-        temperature = automatic_temperature(network) if settings.temperature == "auto" else float(settings.temperature)
-        step_size = scheduled(settings.step_size, t)
-        latents, draws = impute(rng, network, inputs, outputs, values[:-1], settings, step_size, temperature)
+        step = imputation_step(inputs, outputs, state, settings)
         imputed = time.perf_counter()
 
-        chain = (inputs, *latents, outputs)
-        first = network.layers[0].refit(chain[0], chain[1], sample_weight)
+        chain = (inputs, *step.latents, outputs)
+        first = step.network.layers[0].refit(chain[0], chain[1], sample_weight)
         first_done = time.perf_counter()
-        rest = tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, layer in enumerate(network.layers[1:], start=1))
+        rest = refit_above(step.network, step.latents, outputs, sample_weight)
         done = time.perf_counter()
 
         network = Network((first, *rest))
         record = IRORecord(
-            iteration=t + 1,
+            iteration=state.iteration + 1,
             loss=training_loss(network, network.forward(inputs)[-1], outputs),
-            noise=noise,
-            temperature=temperature,
-            step_size=float(np.median([draw.step_size for draw in draws])),
-            n_shrinks=max(draw.n_shrinks for draw in draws),
-            acceptance=float(np.mean([draw.acceptance for draw in draws])),
-            kinetic=float(np.mean([draw.kinetic for draw in draws])),
+            noise=step.noise,
+            temperature=step.temperature,
+            step_size=float(np.median([draw.step_size for draw in step.draws])),
+            n_shrinks=max(draw.n_shrinks for draw in step.draws),
+            acceptance=float(np.mean([draw.acceptance for draw in step.draws])),
+            kinetic=float(np.mean([draw.kinetic for draw in step.draws])),
             seconds_impute=imputed - started,
             seconds_first_layer=first_done - imputed,
             seconds_regressions=done - first_done,
             **first.certificate(),
         )
-        state = replace(
-            state, iteration=t + 1, network=network, latents=latents, rng_state=dict(rng.bit_generator.state), record=record
-        )
+        state = IROState(state.iteration + 1, network, step.latents, step.rng_state, record)
         yield state

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kstonet.baselines.feedforward import BLOCK_VALUES, FeedForward, dropout_masks
 from kstonet.baselines.losses import Loss
 from kstonet.baselines.optimizers import SOLVERS, Optimizer, make_optimizer
-from kstonet.baselines.scaling import Scaler
 from kstonet.baselines.training import DivergedError, EpochState, Rows, train
 from kstonet.estimators.multi_target_svr import validated_weights
+from kstonet.estimators.scaling import Scaler
 from kstonet.layers.activations import get_activation
 
 

@@ -320,5 +320,5 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
     def _fit_x_scaler(self, X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        self._x_scaler = Scaler.fit(X, weights, active=self.standardize and not self._precomputed)
+        self._x_scaler = Scaler.fit(X, weights) if self.standardize and not self._precomputed else Scaler.identity(X.shape[1])
         return self._x_scaler.forward(X)

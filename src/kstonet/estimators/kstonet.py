@@ -12,7 +12,7 @@ from kstonet.estimators.base import BaseStoNet
 from kstonet.estimators.tasks import ClassificationTask, RegressionTask
 from kstonet.gram import DenseGram, Kernel, make_kernel
 from kstonet.iro import IROState
-from kstonet.layers.kernel import KernelLayer, UnitGroup, sparse_refits
+from kstonet.layers.kernel import KernelLayer, UnitGroup, joint_refits
 from kstonet.network import Network
 from kstonet.uncertainty.network import MarginUncertainty
 
@@ -195,7 +195,8 @@ class BaseKStoNet(BaseStoNet):
         return [(group.gram.kernel, solution.coef, group.units) for group, solution in pairs]
 
     def _finished(self, states: list[IROState], weights: np.ndarray | None) -> list[IROState]:
-        layers = sparse_refits([state.network.layers[0] for state in states], [state.latents[0] for state in states], weights)
+        firsts, latents = [state.network.layers[0] for state in states], [state.latents[0] for state in states]
+        layers = joint_refits(firsts, latents, [weights] * len(states), support=True)
         return [
             replace(state, network=Network((layer, *state.network.layers[1:])))
             for state, layer in zip(states, layers, strict=True)

@@ -1,4 +1,4 @@
-"""Standardisation inside the estimators."""
+"""Standardisation inside the estimators: centre and scale of columns."""
 
 from __future__ import annotations
 
@@ -6,27 +6,51 @@ from dataclasses import dataclass
 
 import numpy as np
 
+BLOCK_VALUES = 2**22  # values held at once: a kernel matrix is standardised without a second one beside it
+
 
 @dataclass(frozen=True)
 class Scaler:
-    """Centre and scale of columns; constant columns keep scale one."""
+    """Affine map of every column; columns that do not vary keep scale one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scaler = Scaler.fit(np.array([[1.0, 5.0], [3.0, 5.0]]), None)
+    >>> scaler.forward(np.array([[4.0, 5.0]]))
+    array([[2., 0.]])
+    """
 
     mean: np.ndarray
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, values: np.ndarray, weights: np.ndarray | None, *, active: bool) -> Scaler:
-        """Learn from the columns of ``values``; the identity unless ``active``."""
-        columns = values.shape[1]
-        if not active:
-            return cls(np.zeros(columns), np.ones(columns))
-        mean = np.average(values, axis=0, weights=weights)
-        spread = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights))
-        return cls(mean, np.where(spread > 1e-12 * (np.abs(mean) + 1e-300), spread, 1.0))
+    def identity(cls, columns: int) -> Scaler:
+        """Change nothing."""
+        return cls(np.zeros(columns), np.ones(columns))
+
+    @classmethod
+    def fit(cls, values: np.ndarray, weights: np.ndarray | None) -> Scaler:
+        """Mean and standard deviation of the columns, with one weight per row."""
+        n, columns = values.shape
+        w = np.ones(n) if weights is None else weights
+        total = w.sum()
+        step = max(1, BLOCK_VALUES // columns)
+        blocks = [slice(start, start + step) for start in range(0, n, step)]
+        mean = sum((w[rows] @ values[rows] for rows in blocks), np.zeros(columns)) / total
+        square = sum((w[rows] @ (values[rows] - mean) ** 2 for rows in blocks), np.zeros(columns)) / total
+        spread = np.sqrt(square)
+        noise = 10.0 * np.finfo(values.dtype).eps * np.abs(mean)  # what rounding leaves of a constant column
+        return cls(mean, np.where(spread > noise, spread, 1.0))
 
     def forward(self, values: np.ndarray) -> np.ndarray:
         """To standard units."""
         return np.asarray((values - self.mean) / self.scale)
+
+    def forward_in_place(self, values: np.ndarray) -> None:
+        """To standard units, overwriting."""
+        values -= self.mean.astype(values.dtype)
+        values /= self.scale.astype(values.dtype)
 
     def backward(self, values: np.ndarray) -> np.ndarray:
         """Back to the user's units."""

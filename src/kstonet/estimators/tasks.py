@@ -44,7 +44,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
         X = self._fit_x_scaler(X, weights)
         self._single_target = y.ndim == 1
         targets = y.astype(np.float64).reshape(len(y), -1)
-        self._y_scaler = Scaler.fit(targets, weights, active=self.standardize)
+        self._y_scaler = Scaler.fit(targets, weights) if self.standardize else Scaler.identity(targets.shape[1])
         targets = self._y_scaler.forward(targets)
         validation = None
         if _given(X_val, y_val):

@@ -132,25 +132,32 @@ class KernelLayer:
         return replace(refitted, fitted=np.ascontiguousarray(refitted._gather(lambda solution: solution.fitted).T))
 
 
-def sparse_refits(
-    layers: Sequence[KernelLayer], outputs: Sequence[np.ndarray], sample_weight: np.ndarray | None = None
+def joint_refits(
+    layers: Sequence[KernelLayer],
+    outputs: Sequence[np.ndarray],
+    sample_weights: Sequence[np.ndarray | None],
+    *,
+    support: bool = False,
 ) -> list[KernelLayer]:
-    """Refit iterates of one layer on their own outputs with exact support sets, all at once.
+    """Refit several versions of one layer, each on its own outputs with its own weights, all at once.
 
-    One pass over the factor serves the units of all iterates together, so this costs little more than one tight refit.
+    One pass over the factor serves the units of all versions together, so this costs little more than one refit. With
+    ``support`` the solutions have exact support sets.
     """
     solutions: list[list[SVRSolution]] = [[] for _ in layers]
-    for group in layers[0].groups:
+    for k, group in enumerate(layers[0].groups):
+        size, n = len(group.units), group.gram.n
+        weights = [np.broadcast_to(np.ones(n) if w is None else w, (size, n)) for w in sample_weights]
         solution = solve_svr(
             group.gram,
             np.concatenate([values[:, group.units].T for values in outputs]),
             np.concatenate([layer.C[group.units] for layer in layers]),
             np.concatenate([layer.epsilon[group.units] for layer in layers]),
-            sample_weight=sample_weight,
+            sample_weight=np.concatenate(weights),
             tol=layers[0].tol,
-            support=True,
+            support=support,
+            warm_start=SVRSolution.stacked([layer.solutions[k] for layer in layers]),
         )
-        size = len(group.units)
         for t, own in enumerate(solutions):
             own.append(solution.rows(slice(t * size, (t + 1) * size)))
     return [layer._with_solutions(tuple(own)) for layer, own in zip(layers, solutions, strict=True)]

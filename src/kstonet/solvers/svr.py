@@ -50,7 +50,7 @@ def solve_svr(
     targets : array of shape (m, n), float64
     C, epsilon : float or array of shape (m,)
         In scikit-learn's scaling.
-    sample_weight : array of shape (n,), optional
+    sample_weight : array of shape (n,) or (m, n), optional
         The bound of sample i is C·wᵢ.
     tol : float
         On the relative duality gap; 1e-6 or less implies ``support=True``.

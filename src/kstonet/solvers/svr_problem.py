@@ -152,7 +152,7 @@ def _per_target(name: str, value: Any, m: int, *, positive: bool) -> np.ndarray:
 def make_problem(targets: Array, C: Any, epsilon: Any, sample_weight: Any = None, *, n: int | None = None) -> SVRProblem:
     """Validate and assemble an :class:`SVRProblem` from what a user writes.
 
-    ``targets`` has one row per target; ``C`` and ``epsilon`` are scalars or one value per target.
+    ``targets`` has one row per target; ``C`` and ``epsilon`` are scalars or one value per target, the weights (n,) or (m, n).
     """
     xp = namespace(targets)
     if targets.ndim != 2 or (n is not None and targets.shape[1] != n):
@@ -163,7 +163,11 @@ def make_problem(targets: Array, C: Any, epsilon: Any, sample_weight: Any = None
     if m == 0 or n == 0:
         raise ValueError(f"targets has shape {(m, n)}: there is nothing to solve.")
     weights = np.ones(n) if sample_weight is None else to_numpy(sample_weight).astype(np.float64)
-    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() == 0:
-        raise ValueError(f"sample_weight must hold {n} non-negative finite numbers, at least one of them positive.")
+    fits = weights.shape in ((n,), (m, n)) and bool(np.isfinite(weights).all())
+    if not fits or (weights < 0).any() or (weights.sum(axis=-1) == 0).any():
+        raise ValueError(
+            f"sample_weight must hold {n} non-negative finite numbers, at least one of them positive (or so for each of the "
+            f"{m} targets)."
+        )
     box = _per_target("C", C, m, positive=True)[:, None] * weights
     return SVRProblem(targets, like(targets, box), like(targets, _per_target("epsilon", epsilon, m, positive=False)[:, None]))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kstonet._arrays import Array
+from kstonet._arrays import Array, namespace
 from kstonet.solvers.svr_problem import SVRProblem
 
+PER_TARGET = (
+    "coef", "intercept", "fitted", "primal", "dual", "gap", "converged", "n_iter", "n_newton",
+    "dual_state", "multiplier_state", "shifts",
+)  # fmt: skip
 TIGHT = 1e-6  # tolerances up to here ask for a dual vector that meets them itself
 
 
@@ -70,11 +75,21 @@ class SVRSolution:
 
     def rows(self, rows: slice) -> SVRSolution:
         """The solution of some of the targets."""
-        names = (
-            "coef", "intercept", "fitted", "primal", "dual", "gap", "converged", "n_iter", "n_newton",
-            "dual_state", "multiplier_state", "shifts",
-        )  # fmt: skip
-        return replace(self, problem=self.problem.rows(rows), **{name: getattr(self, name)[rows] for name in names})
+        return replace(self, problem=self.problem.rows(rows), **{name: getattr(self, name)[rows] for name in PER_TARGET})
+
+    @classmethod
+    def stacked(cls, solutions: Sequence[SVRSolution]) -> SVRSolution:
+        """The solutions of several calls as one, to start the next call for all their targets together."""
+        xp = namespace(solutions[0].coef)
+        parts = ("targets", "box", "epsilon")
+        problem = SVRProblem(*(xp.concatenate([getattr(s.problem, name) for s in solutions], 0) for name in parts))
+        joined = {
+            name: (np if isinstance(getattr(solutions[0], name), np.ndarray) else xp).concatenate(
+                [getattr(s, name) for s in solutions], 0
+            )
+            for name in PER_TARGET
+        }
+        return replace(solutions[0], problem=problem, new_factors=(), tight=all(s.tight for s in solutions), **joined)
 
     def _require_tight(self, what: str) -> None:
         if not self.tight:

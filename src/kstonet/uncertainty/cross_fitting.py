@@ -1,9 +1,10 @@
 """Honest predictions of the training rows: the chain goes on a little with some rows hidden from every refit.
 
 Five folds, three iterations each. The first refit without a row takes the pull of its own latent value away; the next ones
-what its neighbours' latent values had learnt from it. Kernel matrix, factor and warm starts are those of the training, so this
-costs 15 iterations and not five trainings. On simulated data the error of these predictions is that of new rows to within a
-few per cent, where leaving rows out of the last refit alone stays up to five per cent below it.
+what its neighbours' latent values had learnt from it. Kernel matrix, factor and warm starts are those of the training, and the
+folds' support vector regressions are solved together, so this costs a fraction of a training. On simulated data the error of
+these predictions is that of new rows to within a few per cent, where leaving rows out of the last refit alone stays up to
+five per cent below it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from kstonet.iro import IROSettings, IROState, iro
+from kstonet.iro import ImputationStep, IROSettings, IROState, imputation_step, refit_above
+from kstonet.layers.kernel import KernelLayer, joint_refits
+from kstonet.network import Network
 
 FOLDS, ITERATIONS = 5, 3
 
@@ -35,16 +38,29 @@ def cross_fitted(
         Averaged over the iterations after the first.
     """
     n = len(outputs)
-    order = np.random.default_rng(0).permutation(n)
-    predictions = np.empty_like(state.network.forward(inputs)[-1])
-    for k in range(min(FOLDS, n)):
-        fold = order[k::FOLDS]
-        weights = np.ones(n) if sample_weight is None else sample_weight.copy()
-        weights[fold] = 0.0
-        if not weights.any():  # a single row has nobody to learn from
-            predictions[fold] = state.network.forward(inputs)[-1][fold]
-            continue
-        loop = iro(inputs, outputs, state, settings, weights)
-        ends = [next(loop).network.forward(inputs)[-1][fold] for _ in range(ITERATIONS)]
-        predictions[fold] = np.mean(ends[1:], axis=0)
+    fold_of = np.random.default_rng(0).permutation(n) % FOLDS
+    hidden = [fold_of == k for k in range(min(FOLDS, n))]
+    weights = [np.where(fold, 0.0, 1.0 if sample_weight is None else sample_weight) for fold in hidden]
+    chains = [k for k, w in enumerate(weights) if w.any()]  # a single row has nobody to learn from
+    states = dict.fromkeys(chains, state)
+    predictions = state.network.forward(inputs)[-1].copy()
+    ends: dict[int, list[np.ndarray]] = {k: [] for k in chains}
+    for _ in range(ITERATIONS):
+        steps = {k: imputation_step(inputs, outputs, states[k], settings) for k in chains}
+        firsts = _refit_first(inputs, [steps[k] for k in chains], [weights[k] for k in chains])
+        for k, first in zip(chains, firsts, strict=True):
+            step = steps[k]
+            network = Network((first, *refit_above(step.network, step.latents, outputs, weights[k])))
+            states[k] = IROState(states[k].iteration + 1, network, step.latents, step.rng_state)
+            ends[k].append(network.forward(inputs)[-1][hidden[k]])
+    for k in chains:
+        predictions[hidden[k]] = np.mean(ends[k][1:], axis=0)
     return predictions
+
+
+def _refit_first(inputs: Any, steps: list[ImputationStep], weights: list[np.ndarray]) -> list[Any]:
+    """The first layers of all folds; support vector regressions are solved together."""
+    layers, latents = [step.network.layers[0] for step in steps], [step.latents[0] for step in steps]
+    if layers and isinstance(layers[0], KernelLayer):
+        return list(joint_refits(layers, latents, weights))
+    return [layer.refit(inputs, values, w) for layer, values, w in zip(layers, latents, weights, strict=True)]
