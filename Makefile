@@ -4,14 +4,14 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test test-long test-torch lint bench docs clean
+.PHONY: demo test test-long test-torch lint bench experiments docs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,plot,bench]"
 	touch $@
 
-demo: $(VENV)/.installed        ## fit a multi-target SVR on embedded data and show the result
+demo: $(VENV)/.installed        ## train a K-StoNet with intervals on embedded data and show the result
 	$(BIN)/python -m kstonet.demo
 
 test: $(VENV)/.installed        ## the default suite, minutes
@@ -32,6 +32,13 @@ lint: $(VENV)/.installed        ## style and types
 bench: $(VENV)/.installed       ## side-by-side timings; set KSTONET_DATA to use the real sets
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check scikit-learn-intelex
 	$(BIN)/python benchmarks/svr.py
+
+experiments: $(VENV)/.installed ## the tables in experiments/results/, an hour or more; finished parts are not run again
+	$(BIN)/python -m experiments.uci
+	$(BIN)/python -m experiments.coverage simulated
+	$(BIN)/python -m experiments.coverage uci
+	$(BIN)/python -m experiments.probabilities real
+	$(BIN)/python -m experiments.probabilities simulated
 
 docs: $(VENV)/.installed        ## check that the documents' code blocks run
 	$(BIN)/python -m pytest tests/test_documents.py
