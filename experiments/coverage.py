@@ -94,6 +94,8 @@ def main() -> None:
             results.run(f"simulated|{seed}", lambda seed=seed: one_set(seed))
     else:
         for key, part in Results(given.out.with_name("uci.json")).parts.items():
+            if key.endswith("|units"):
+                continue
             name, split = key.split("|")
             results.run(f"uci|{key}", lambda n=name, s=int(split), c=part["chosen"]: one_split(n, s, c, given.data))
     text = "# Coverage of prediction intervals\n\nMade by `python -m experiments.coverage simulated` and `... uci`.\n"

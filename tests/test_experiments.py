@@ -70,7 +70,10 @@ def test_small_runs(monkeypatch, tmp_path):
     part = results.run("yacht|0", lambda: uci.one_split("yacht", 0, None))
     assert 0.5 < part["coverage"]["0.95"] <= 1.0
     assert part["rmse"] < y.std() * 1.2
-    assert "| yacht | 1 |" in uci.summary(results)
+    wide = results.run("yacht|0|units", lambda: uci.wider("yacht", 0, part, None))
+    assert wide["units"] in (5, 20)
+    assert "| yacht | 5 | 1 |" in uci.summary(results)
+    assert f"chosen: {wide['units']}" in uci.summary(results)
     kinds = coverage.one_split("yacht", 0, part["chosen"], None)
     assert set(kinds) == {"training", "loo", "loo, conformal", "crossfit", "crossfit, conformal"}
     assert kinds["training"]["rmse"] == kinds["crossfit"]["rmse"]  # the kind of residuals changes the intervals only

@@ -2,6 +2,7 @@
 
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
 from kstonet.gram.memory import GramTooLargeError
+from kstonet.persistence import load, save
 
 __version__ = "0.1.0.dev0"
 
@@ -13,4 +14,6 @@ __all__ = [
     "StoNetClassifier",
     "StoNetRegressor",
     "__version__",
+    "load",
+    "save",
 ]

@@ -1,0 +1,25 @@
+"""Saved models: one file of tensors and a versioned JSON description, without pickle and without code.
+
+A file is a `safetensors <https://github.com/huggingface/safetensors>`_ file. Its tensors are the arrays of the model; the
+entry ``kstonet`` of its ``__metadata__`` is a JSON object:
+
+============== =======================================================================================================
+``version``    of this format, a whole number; a newer one than the reader knows is refused
+``sha256``     over this text (with ``"sha256":""``) and every tensor: name, type, shape and bytes
+``library``    the version of kstonet that wrote the file
+``class``      the estimator
+``parameters`` of its constructor
+``attributes`` of the fitted model, with arrays by tensor name
+============== =======================================================================================================
+
+The same model gives the same bytes.
+
+Four modules: ``values`` (Python values to JSON and back), ``container`` (the file), ``consistency`` (what a description must
+satisfy before anything is believed), ``models`` (which attributes a model is
+made of).
+"""
+
+from kstonet.persistence.errors import ModelFileError
+from kstonet.persistence.models import load, save
+
+__all__ = ["ModelFileError", "load", "save"]

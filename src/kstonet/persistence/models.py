@@ -1,0 +1,329 @@
+"""Which attributes a model is made of, and :func:`save` and :func:`load`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+import kstonet
+from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
+from kstonet.estimators.scaling import Scaler
+from kstonet.gram.kernels import Kernel
+from kstonet.layers.dense import DenseLayer
+from kstonet.layers.expansion import Expansion
+from kstonet.layers.heads import CategoricalHead
+from kstonet.network import Network
+from kstonet.persistence import consistency, container
+from kstonet.persistence.consistency import expect, fits
+from kstonet.persistence.errors import ModelFileError
+from kstonet.persistence.values import Decoder, Encoder, NotStorableError
+from kstonet.solvers.svr_solution import SVRSolution
+from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor
+from kstonet.uncertainty.network import NetworkUncertainty
+from kstonet.uncertainty.noise_model import NoiseModel
+
+Model = KStoNetRegressor | KStoNetClassifier | StoNetRegressor | StoNetClassifier | MultiTargetSVR
+
+#: Parameters that prediction reads; the others matter in ``fit`` only.
+READ_BY_PREDICT = ("kernel", "residuals")
+
+#: What a value of ``residuals`` does not prepare: it can only be left over from an earlier fit, of other shapes perhaps.
+LEFT_OVER: dict[str | None, tuple[str, ...]] = {
+    None: ("_uncertainty", "_noise_model", "_factor", "_honest"),
+    "training": ("_honest",),
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The attributes of a fitted model, with their types: those it always has, and those it may have."""
+
+    estimator: type[Any]
+    always: dict[str, Any]
+    maybe: dict[str, Any]
+    check: Callable[[Any], None]
+
+
+def _check_classes(model: Any) -> None:
+    outputs = len(model.classes_)
+    expect(model.classes_.ndim == 1 and outputs >= 2, "there are not two classes or more")
+    _check_network(model, outputs, CategoricalHead)
+    if hasattr(model, "_honest"):
+        logits, codes = model._honest
+        expect(
+            logits.shape == (len(codes), outputs) and consistency.within(codes, outputs), "calibration rows are not labelled"
+        )
+
+
+def _check_targets(model: Any) -> None:
+    outputs = len(model._y_scaler.mean)
+    expect(outputs == 1 or not model._single_target, "a single target has several columns")
+    _check_network(model, outputs, DenseLayer)
+    noise = getattr(model, "_noise_model", None)
+    expect(noise is None or len(noise.scale) == outputs, "the noise and the targets differ in number")
+    for name in ("_factor", "_honest"):
+        factor = getattr(model, name, None)
+        if isinstance(factor, ConformalFactor):
+            expect(factor.scores.shape[1:] in ((), (outputs,)), "conformal scores and targets differ in number")
+
+
+def _check_network(model: Any, outputs: int, head: type) -> None:
+    features = model.n_features_in_
+    _check_names(model)
+    expect(len(model._x_scaler.mean) == features, "X is standardised with another number of features")
+    consistency.check_expansion(model._expansion, features)
+    width = consistency.check_uppers(model._uppers, model._expansion, outputs, head)
+    expect(model._n_features_out == width, "transform has another width than the last hidden layer")
+    if hasattr(model, "_uncertainty"):
+        consistency.check_uncertainty(model._uncertainty, model._expansion, features, outputs)
+
+
+def _check_svr(model: MultiTargetSVR) -> None:
+    _check_names(model)
+    consistency.check_kernel(model.kernel_, model.n_features_in_)
+    targets, rows = model.solution_.coef.shape
+    expect(model._X_fit.shape == (rows, model.n_features_in_), "the training rows have another shape than the solution")
+    expect(model.solution_.problem.targets.shape == (targets, rows), "problem and solution have different shapes")
+    expect(consistency.within(model._kept_rows, rows), "support vectors are not training rows")
+    expect(model.dual_coef_.shape == (targets, len(model._kept_rows)), "coefficients and support vectors differ in number")
+    for name in ("intercept_", "duality_gap_", "n_iter_"):
+        expect(getattr(model, name).shape == (targets,), f"{name} has not one value per target")
+    expect(targets == 1 or not model._single_target, "a single target has several columns")
+
+
+def _check_names(model: Any) -> None:
+    names = getattr(model, "feature_names_in_", None)
+    expect(names is None or names.shape == (model.n_features_in_,), "there is not one name per feature")
+
+
+INPUTS = {"n_features_in_": int}
+NAMES = {"feature_names_in_": np.ndarray}
+NETWORK = INPUTS | {
+    "history_": list[dict[str, Any]],
+    "n_iter_": int,
+    "_n_features_out": int,
+    "_x_scaler": Scaler,
+    "_expansion": Expansion,
+    "_uppers": list[Network],
+}
+NETWORK_MAYBE = NAMES | {"_uncertainty": NetworkUncertainty, "_sklearn_output_config": dict[str, Any]}
+KERNEL_FIRST = {"kernel_": Kernel, "n_support_": int}
+LINEAR_FIRST = {"_kernel": Kernel | None}
+TARGETS = {"_y_scaler": Scaler, "_single_target": bool}
+TARGETS_MAYBE = {"_noise_model": NoiseModel, "_factor": NormalFactor | ConformalFactor, "_honest": ConformalFactor}
+CLASSES = {"classes_": np.ndarray, "calibration_temperature_": float}
+CLASSES_MAYBE = {"_honest": tuple[np.ndarray, ...]}
+SVR = INPUTS | {
+    "kernel_": Kernel,
+    "solution_": SVRSolution,
+    "_single_target": bool,
+    **dict.fromkeys(("_X_fit", "_kept_rows", "dual_coef_", "intercept_", "duality_gap_", "n_iter_"), np.ndarray),
+}
+
+#: The estimators a file may name.
+LAYOUTS = {
+    layout.estimator.__name__: layout
+    for layout in (
+        Layout(KStoNetRegressor, NETWORK | KERNEL_FIRST | TARGETS, NETWORK_MAYBE | TARGETS_MAYBE, _check_targets),
+        Layout(KStoNetClassifier, NETWORK | KERNEL_FIRST | CLASSES, NETWORK_MAYBE | CLASSES_MAYBE, _check_classes),
+        Layout(StoNetRegressor, NETWORK | LINEAR_FIRST | TARGETS, NETWORK_MAYBE | TARGETS_MAYBE, _check_targets),
+        Layout(StoNetClassifier, NETWORK | LINEAR_FIRST | CLASSES, NETWORK_MAYBE | CLASSES_MAYBE, _check_classes),
+        Layout(MultiTargetSVR, SVR, NAMES | {"_gram": None}, _check_svr),
+    )
+}
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Store a fitted model in one file, without pickle and without code.
+
+    The file holds what prediction, intervals and calibration need: the support vectors and coefficients, not the training
+    problem; a loaded network predicts, it does not resume training. (A :class:`MultiTargetSVR` keeps its training rows, as it
+    does in a pickle, and can be refitted.) It is written under a temporary name and then moved: an older file at ``path`` is
+    there, whole, until the new one is.
+
+    Parameters
+    ----------
+    model : KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier or MultiTargetSVR
+        Fitted.
+    path : str or path-like
+        By convention with the suffix ``.kstonet``. An existing file is replaced.
+
+    Raises
+    ------
+    TypeError
+        For other models, and for a kernel that is a function: a file holds no code.
+    ValueError
+        For a model whose attributes no longer fit each other.
+
+    Warns
+    -----
+    UserWarning
+        Where a parameter that only training reads is a function (``callback``, a schedule) or a random state: the file holds
+        its default instead.
+
+    See Also
+    --------
+    load
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import kstonet
+    >>> X = np.linspace(-3, 3, 60)[:, None]
+    >>> model = kstonet.KStoNetRegressor(max_iter=3, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "sine.kstonet"
+    ...     kstonet.save(model, path)
+    ...     loaded = kstonet.load(path)
+    >>> bool((loaded.predict_interval(X) == model.predict_interval(X)).all())
+    True
+    """
+    layout = LAYOUTS.get(type(model).__name__)
+    if layout is None or type(model) is not layout.estimator:
+        raise TypeError(
+            f"model is a {type(model).__name__}; kstonet.save stores {', '.join(LAYOUTS)}. Other models can be pickled."
+        )
+    check_is_fitted(model)
+    encoder = Encoder()
+    state = model.__getstate__()  # without what only training needs
+    for name in () if isinstance(model, MultiTargetSVR) else LEFT_OVER.get(model.residuals, ()):
+        state.pop(name, None)
+    parameters = _encoded_parameters(model, encoder)
+    attributes = {}
+    for name in sorted((layout.always.keys() | layout.maybe.keys()) & state.keys()):
+        try:
+            attributes[name] = encoder.encode(state.pop(name))
+        except NotStorableError as error:
+            raise _refusal(name, error.value) from error
+    extra = sorted(state.keys() - parameters.keys())
+    if extra:
+        warnings.warn(f"not part of the model and not stored: {', '.join(extra)}.", UserWarning, stacklevel=2)
+    description = {
+        "library": kstonet.__version__,
+        "class": type(model).__name__,
+        "parameters": parameters,
+        "attributes": attributes,
+    }
+    try:
+        _decoded(description, encoder.tensors)  # no file that load would refuse
+    except ModelFileError as error:
+        raise ValueError(
+            f"the {type(model).__name__} was changed after fit and cannot be stored ({error}); fit it again."
+        ) from error
+    container.write(Path(path), description, encoder.tensors)
+
+
+def _encoded_parameters(model: Any, encoder: Encoder) -> dict[str, Any]:
+    defaults = {name: p.default for name, p in inspect.signature(type(model)).parameters.items()}
+    encoded, replaced = {}, []
+    for name, value in model.get_params(deep=False).items():
+        try:
+            encoded[name] = encoder.encode(value)
+        except NotStorableError as error:
+            if name in READ_BY_PREDICT:
+                raise _refusal(name, error.value) from error
+            encoded[name] = encoder.encode(defaults[name])
+            replaced.append(f"{name}={value!r:.80} (stored: {defaults[name]!r})")
+    if replaced:
+        warnings.warn(
+            f"functions and random states are not stored: {'; '.join(replaced)}. Predictions do not depend on them; set them "
+            "again before you fit the loaded model anew.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return encoded
+
+
+def _refusal(name: str, value: Any) -> TypeError:
+    what = f"{name} holds {value!r:.120} of type {type(value).__name__}, which a file without code cannot hold"
+    if "kernel" in name or name in ("_expansion", "_uncertainty"):
+        return TypeError(
+            f"{what}. Use one of the named kernels, or kernel='precomputed' with kernel values you compute yourself; or pickle "
+            "the model."
+        )
+    return TypeError(f"{what}. Use strings, numbers and arrays of them (class labels too); or pickle the model.")
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model that :func:`save` stored.
+
+    Nothing in the file is executed: it names classes of a fixed list and holds numbers and strings. Version, checksum, types
+    and shapes are verified before a model is made.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier or MultiTargetSVR
+        Fitted; on the same machine its predictions and intervals are those of the stored model, bit for bit.
+
+    Raises
+    ------
+    ModelFileError
+        Where the file is no stored model, is damaged, or was written by a newer version of kstonet.
+
+    See Also
+    --------
+    save
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import kstonet
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "waves.kstonet"
+    ...     kstonet.save(kstonet.MultiTargetSVR(C=10).fit(X, np.sin(X[:, 0])), path)
+    ...     model = kstonet.load(path)
+    >>> model
+    MultiTargetSVR(C=10)
+    """
+    path = Path(path)
+    description, tensors = container.read(path)
+    try:
+        return _decoded(description, tensors)
+    except (ModelFileError, RecursionError) as error:
+        writer = description.get("library", "unknown")
+        raise ModelFileError(
+            f"path={str(path)!r}, written by kstonet {writer!s:.20} and read by {kstonet.__version__}: {error}"
+        ) from error
+
+
+def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any:
+    layout = LAYOUTS.get(str(description.get("class")))
+    if layout is None:
+        raise ModelFileError(f"the model is a {description.get('class')!r:.80}, which is none of {', '.join(LAYOUTS)}.")
+    given = {part: description.get(part) for part in ("parameters", "attributes")}
+    for part, content in given.items():
+        expect(isinstance(content, dict), f"it has no {part}")
+    decoder = Decoder(tensors)
+    parameters, attributes = (
+        {name: decoder.decode(node) for name, node in content.items()} for content in given.values() if content is not None
+    )
+    known = inspect.signature(layout.estimator).parameters.keys()
+    if not parameters.keys() <= known:
+        raise ModelFileError(f"unknown parameters: {', '.join(sorted(parameters.keys() - known))}. Update kstonet.")
+    hints = layout.always | layout.maybe
+    if not layout.always.keys() <= attributes.keys() <= hints.keys():
+        unlike = ", ".join(sorted((layout.always.keys() - attributes.keys()) | (attributes.keys() - hints.keys())))
+        raise ModelFileError(f"missing or unknown attributes: {unlike}. Update kstonet.")
+    for name, value in attributes.items():
+        expect(value is None if hints[name] is None else fits(value, hints[name]), f"{name} is {value!r:.60}")
+    expect(decoder.used == tensors.keys(), "it holds tensors that nothing uses")
+    model = layout.estimator(**parameters)
+    for name, value in attributes.items():
+        setattr(model, name, value)
+    layout.check(model)
+    return model
