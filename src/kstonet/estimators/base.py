@@ -185,6 +185,8 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ) -> None:
         """Run Algorithm 1 on standardised data; ``mixtures`` are the columns the initial latent values are made of."""
         self._check_numbers()
+        for stale in ("_uncertainty", "_noise_model", "_honest"):  # of an earlier fit
+            self.__dict__.pop(stale, None)
         resumed = self.warm_start and hasattr(self, "_state") and np.array_equal(self._X_fit, X)
         if resumed:
             state, inputs, history = self._state, self._inputs, list(self.history_)

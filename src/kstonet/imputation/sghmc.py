@@ -37,7 +37,9 @@ class SGHMC(Sampler):
                 + np.sqrt(2.0 * self.friction * self.temperature * size) * noise
             )
             latents[i] = latents[i] + velocities[i]
-            kinetic.append(np.mean(velocities[i] ** 2 / size))
+            kinetic.append(
+                np.mean(np.einsum("ij,ij->i", velocities[i], velocities[i])[:, None] / size) / velocities[i].shape[1]
+            )
         finite = bool(np.isfinite(kinetic).all())
         # without a gradient the velocities have variance temperature·size/(1 - friction/2)
         equilibrium = self.temperature / (1.0 - 0.5 * self.friction)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-MOST_ROWS = 1000  # of a margin set: beyond it evenly spaced ones, so that a variance costs at most their square
+MOST_ROWS = 800  # of a margin set: beyond it evenly spaced ones, so that a variance costs at most their square
 JITTERS = (0.0, *(10.0**power for power in range(-13, -3)))  # of the mean diagonal: duplicates make K_MM singular
 
 
