@@ -165,12 +165,6 @@ def imputation_step(inputs: Any, outputs: np.ndarray, state: IROState, settings:
     return ImputationStep(network, latents, draws, noise, temperature, dict(rng.bit_generator.state))
 
 
-def refit_above(network: Network, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> tuple[Any, ...]:
-    """Every layer above the first solves its own convex problem."""
-    chain = (*latents, outputs)
-    return tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, layer in enumerate(network.layers[1:]))
-
-
 def iro(
     inputs: Any, outputs: np.ndarray, state: IROState, settings: IROSettings, sample_weight: np.ndarray | None = None
 ) -> Iterator[IROState]:
@@ -196,10 +190,9 @@ def iro(
         step = imputation_step(inputs, outputs, state, settings)
         imputed = time.perf_counter()
 
-        chain = (inputs, *step.latents, outputs)
-        first = step.network.layers[0].refit(chain[0], chain[1], sample_weight)
+        first = step.network.layers[0].refit(inputs, step.latents[0], sample_weight)
         first_done = time.perf_counter()
-        rest = refit_above(step.network, step.latents, outputs, sample_weight)
+        rest = step.network.refit_above(step.latents, outputs, sample_weight)
         done = time.perf_counter()
 
         network = Network((first, *rest))

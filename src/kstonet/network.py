@@ -34,8 +34,13 @@ class Network:
 
     def refit(self, inputs: Any, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> Network:
         """Step 2 of Algorithm 1: every layer solves its own convex problem, independently of the others."""
-        chain = (inputs, *latents, outputs)
-        return Network(tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, layer in enumerate(self.layers)))
+        first = self.layers[0].refit(inputs, latents[0], sample_weight)
+        return Network((first, *self.refit_above(latents, outputs, sample_weight)))
+
+    def refit_above(self, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> tuple[Any, ...]:
+        """The layers above the first, refitted."""
+        chain = (*latents, outputs)
+        return tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, layer in enumerate(self.layers[1:]))
 
     def with_layer(self, index: int, **changes: Any) -> Network:
         """A copy with some attributes of one layer changed."""

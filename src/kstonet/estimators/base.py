@@ -26,6 +26,7 @@ from kstonet.layers.dense import DenseLayer
 from kstonet.layers.expansion import Expansion, ExpansionPart
 from kstonet.network import Network
 from kstonet.noise import automatic_alpha
+from kstonet.uncertainty.moments import Moments
 from kstonet.uncertainty.network import NetworkUncertainty
 
 RESIDUALS = ("crossfit", "loo", "training", None)
@@ -89,7 +90,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Schedules of the first layer."""
         return {}
 
-    def _score_outputs(self, network: Network, prediction: np.ndarray, outputs: np.ndarray) -> float:
+    def _score_outputs(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """R² or accuracy."""
         raise NotImplementedError
 
@@ -149,20 +150,21 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         sizes, activation = self._sizes(), get_activation(self.activation)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         rng = np.random.default_rng(seed)
-
-        def alpha(inputs: int) -> float:
-            value = scheduled(self.alpha, 0)
-            return automatic_alpha(1.0, len(X), inputs) if value == "auto" else float(value)
-
         first, inputs = self._new_first_layer(X, sizes[0], weights)
         layers: list[Any] = [first]
         for below, size in pairwise(sizes):
-            layers.append(DenseLayer(np.zeros((size, below)), np.zeros(size), 1.0, activation, self.penalty, alpha(below)))
-        layers.append(self._new_head(sizes[-1], outputs, alpha(sizes[-1])))
+            alpha = self._first_alpha(len(X), below)
+            layers.append(DenseLayer(np.zeros((size, below)), np.zeros(size), 1.0, activation, self.penalty, alpha))
+        layers.append(self._new_head(sizes[-1], outputs, self._first_alpha(len(X), sizes[-1])))
         self._note_shape(sizes, len(layers[-1].intercept))
         latents = initial_latents(rng, X, mixtures, sizes, activation)
         network = Network(tuple(layers)).refit(inputs, latents, outputs, weights)
         return IROState(0, network, latents, dict(rng.bit_generator.state)), inputs
+
+    def _first_alpha(self, n: int, inputs: int) -> float:
+        """Penalty of a regression layer before anything is fitted: standardised targets are residuals of size one."""
+        value = scheduled(self.alpha, 0)
+        return automatic_alpha(1.0, n, inputs) if value == "auto" else float(value)
 
     def _settings(self) -> IROSettings:
         return IROSettings(
@@ -203,7 +205,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 assert state.record is not None
                 recent.append(state)
                 record = asdict(state.record)
-                record["score"] = self._score_outputs(state.network, state.network.forward(inputs)[-1], outputs)
+                record["score"] = self._score_outputs(state.network.forward(inputs)[-1], outputs)
                 if watch is not None:
                     record |= watch(state.network)
                 history.append(record)
@@ -218,7 +220,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     best, waiting = (loss, 0) if loss < best * (1.0 - self.tol) else (best, waiting + 1)
                     if waiting >= self.n_iter_no_change:
                         break
-            kept = list(recent) if self.residuals is None else self._finished(list(recent), weights)
+            kept = self._finished(list(recent), weights)
         except KeyboardInterrupt:  # what is trained so far is a model
             if not recent:
                 raise
@@ -253,7 +255,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             prediction = network.forward_from(first + network.layers[0].intercept)[-1]
             return {
                 "validation_loss": training_loss(network, prediction, outputs),
-                "validation_score": self._score_outputs(network, prediction, outputs),
+                "validation_score": self._score_outputs(prediction, outputs),
             }
 
         return watch
@@ -289,6 +291,15 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             for _, values, _ in self._expansion.blocks(X)
         ]
         return np.concatenate(parts, axis=1)
+
+    def _moments(self, X: Any, order: int = 1) -> Moments:
+        """Moments of the outputs at rows as users give them, in standardised units, before noise and scale."""
+        X = self._check_X(X)
+        if self.residuals is None:
+            raise ValueError(
+                f"{type(self).__name__} was fitted with residuals=None, without intervals; fit with residuals='crossfit'."
+            )
+        return self._uncertainty.moments(X, order)
 
     def transform(self, X: Any) -> np.ndarray:
         """The last hidden layer (before its activation) of the last iterate: a sufficient reduction of X.

@@ -51,16 +51,6 @@ class RegressionIntervals(BaseStoNet):
         counted = np.ones(len(residuals), dtype=bool) if weights is None else weights > 0
         self._honest = ConformalFactor.of(residuals[counted], deviations[counted])
 
-    def _moments(self, X: Any, order: int = 1) -> Moments:
-        """Moments of the outputs in standardised units, before noise and scale."""
-        X = self._check_X(X)
-        if self.residuals is None:
-            raise ValueError(
-                f"{type(self).__name__} was fitted with residuals=None, for means only; fit with residuals='crossfit' for "
-                "intervals."
-            )
-        return self._uncertainty.moments(X, order)
-
     # -- asked by users ----------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:

@@ -195,6 +195,8 @@ class BaseKStoNet(BaseStoNet):
         return [(group.gram.kernel, solution.coef, group.units) for group, solution in pairs]
 
     def _finished(self, states: list[IROState], weights: np.ndarray | None) -> list[IROState]:
+        if self.residuals is None:  # support sets and margins are for intervals
+            return states
         firsts, latents = [state.network.layers[0] for state in states], [state.latents[0] for state in states]
         layers = joint_refits(firsts, latents, [weights] * len(states), support=True)
         return [

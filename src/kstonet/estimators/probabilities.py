@@ -48,12 +48,8 @@ class ClassificationIntervals(BaseStoNet):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._tempered(self._averaged_proba(self._check_X(X)))
-
-    def _averaged_proba(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(np.mean([np.exp(log_proba(logits)) for logits in self._outputs(X)], axis=0))
-
-    def _tempered(self, averaged: np.ndarray) -> np.ndarray:
+        outputs = self._outputs(self._check_X(X))
+        averaged = np.mean([np.exp(log_proba(logits)) for logits in outputs], axis=0)
         if self.calibration_temperature_ == 1.0:
             return np.asarray(averaged / averaged.sum(axis=1, keepdims=True))
         return np.asarray(softmax(np.log(np.maximum(averaged, 1e-300)) / self.calibration_temperature_, axis=1))
@@ -79,15 +75,9 @@ class ClassificationIntervals(BaseStoNet):
         ndarray of shape (n_samples, n_classes, 2), or (n_samples, n_classes, 2, n_levels) for a sequence of coverages
         """
         levels = probabilities("coverage", coverage)
-        X = self._check_X(X)
-        if self.residuals is None:
-            raise ValueError(
-                f"{type(self).__name__} was fitted with residuals=None, for probabilities only; fit with residuals='crossfit' "
-                "for intervals."
-            )
-        moments = self._uncertainty.moments(X)
+        moments = self._moments(X)
         deviation = _log_odds_deviation(moments.mean, moments.covariance) / self.calibration_temperature_
-        p = np.clip(self._tempered(self._averaged_proba(X)), 1e-15, 1.0 - 1e-15)
+        p = np.clip(self.predict_proba(X), 1e-15, 1.0 - 1e-15)
         half = deviation[:, :, None] * NormalFactor()(levels)
         centre = np.log(p / (1.0 - p))[:, :, None]
         bounds = expit(np.stack([centre - half, centre + half], axis=2))

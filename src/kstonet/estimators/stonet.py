@@ -12,10 +12,9 @@ from kstonet.estimators.base import BaseStoNet
 from kstonet.estimators.kstonet import SHARED_ATTRIBUTES, SHARED_PARAMETERS
 from kstonet.estimators.tasks import ClassificationTask, RegressionTask
 from kstonet.gram import DenseGram, Kernel, make_kernel
-from kstonet.iro import IROState, scheduled
+from kstonet.iro import IROState
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
-from kstonet.noise import automatic_alpha
 from kstonet.uncertainty.network import LinearUncertainty
 from kstonet.uncertainty.regression import RegressionUncertainty
 
@@ -102,8 +101,7 @@ class BaseLinearStoNet(BaseStoNet):
             self._kernel = make_kernel(self.kernel, X, gamma=self.gamma, sample_weight=weights)
             gram = DenseGram(X, self._kernel, max_memory=self.max_memory)  # estimates the memory before it takes it
             inputs = gram.matrix
-        alpha = scheduled(self.alpha, 0)
-        alpha = automatic_alpha(1.0, len(X), inputs.shape[1]) if alpha == "auto" else float(alpha)
+        alpha = self._first_alpha(len(X), inputs.shape[1])
         identity = get_activation("identity")  # the features enter as they are
         layer = DenseLayer(np.zeros((units, inputs.shape[1])), np.zeros(units), 1.0, identity, self.penalty, alpha)
         return layer, inputs

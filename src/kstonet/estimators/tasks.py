@@ -18,7 +18,6 @@ from kstonet.estimators.scaling import Scaler
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
-from kstonet.network import Network
 
 
 class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
@@ -57,7 +56,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
         k = outputs.shape[1]
         return DenseLayer(np.zeros((k, below)), np.zeros(k), 1.0, get_activation(self.activation), self.penalty, alpha)
 
-    def _score_outputs(self, network: Network, prediction: np.ndarray, outputs: np.ndarray) -> float:
+    def _score_outputs(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         spread = ((outputs - outputs.mean(axis=0)) ** 2).sum(axis=0)
         left = ((outputs - prediction) ** 2).sum(axis=0)
         return float(np.mean(1.0 - left / np.where(spread > 0, spread, 1.0)))
@@ -108,7 +107,7 @@ class ClassificationTask(ClassifierMixin, ClassificationIntervals):
             np.zeros((rows, below)), np.zeros(rows), k, 1.0, get_activation(self.activation), self.penalty, alpha
         )
 
-    def _score_outputs(self, network: Network, prediction: np.ndarray, outputs: np.ndarray) -> float:
+    def _score_outputs(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         return float(np.mean(prediction.argmax(axis=1) == outputs))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kstonet.iro import ImputationStep, IROSettings, IROState, imputation_step, refit_above
+from kstonet.iro import ImputationStep, IROSettings, IROState, imputation_step
 from kstonet.layers.kernel import KernelLayer, joint_refits
 from kstonet.network import Network
 
@@ -50,7 +50,7 @@ def cross_fitted(
         firsts = _refit_first(inputs, [steps[k] for k in chains], [weights[k] for k in chains])
         for k, first in zip(chains, firsts, strict=True):
             step = steps[k]
-            network = Network((first, *refit_above(step.network, step.latents, outputs, weights[k])))
+            network = Network((first, *step.network.refit_above(step.latents, outputs, weights[k])))
             states[k] = IROState(states[k].iteration + 1, network, step.latents, step.rng_state)
             ends[k].append(network.forward(inputs)[-1][hidden[k]])
     for k in chains:
