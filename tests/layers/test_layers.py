@@ -34,6 +34,10 @@ def test_activation_slopes(name):
     grid = np.linspace(-20, 20, 4001)
     assert np.abs(activation.slope(grid)).max() <= activation.steepest + 1e-12
     assert np.isfinite(activation.value(np.array([-1e4, 1e4]))).all()
+    far = np.concatenate([x, [-1e4, -30.0, 0.0, 30.0, 1e4]])
+    value, slope = activation.value_and_slope(far)
+    np.testing.assert_allclose(value, activation.value(far), rtol=1e-14)
+    np.testing.assert_allclose(slope, activation.slope(far), rtol=1e-13, atol=1e-300)
 
 
 def test_unknown_activation_is_named():

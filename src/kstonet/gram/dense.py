@@ -185,6 +185,10 @@ class DenseGram:
     def _cholesky(self, work: Array) -> Any:
         return BlockedCholesky(work)
 
+    def array(self, values: Any) -> Array:
+        """``values`` as a float64 array of the kind, and on the device, that products with this matrix take."""
+        return like(astype(self._matrix[:0], namespace(self._matrix).float64), values)
+
     def product(self, rows: Array) -> Array:
         """K applied to every row of ``rows`` (m, n)."""
         if rows.dtype == self.dtype:

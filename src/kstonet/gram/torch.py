@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
+import numpy as np
 import torch
 
 from kstonet._arrays import Array, astype
 from kstonet.gram.cholesky import NotPositiveDefiniteError
 from kstonet.gram.dense import DenseGram
+from kstonet.gram.kernels import Kernel
 from kstonet.gram.memory import available_memory
+
+_LOADING = threading.Lock()
 
 
 class _TorchCholesky:
@@ -27,6 +32,17 @@ class _TorchCholesky:
 
     def solve(self, rows: torch.Tensor) -> torch.Tensor:
         return torch.cholesky_solve(astype(rows, self._factor.dtype).T, self._factor).T
+
+
+def torch_gram(X: np.ndarray, kernel: Kernel, device: str, max_memory: float | None = None) -> TorchGram:
+    """A Gram of NumPy rows on a device that torch knows by name ("cpu", "cuda", "cuda:1")."""
+    try:
+        rows = torch.as_tensor(X, device=device)
+        with _LOADING:  # the first factorisation loads libraries, which torch cannot do in two threads at once
+            _TorchCholesky(torch.eye(2, device=device)).solve(torch.ones(1, 2, device=device))
+    except (RuntimeError, AssertionError) as error:  # torch without CUDA raises the latter
+        raise ValueError(f"device={device!r} is not usable here ({error}); use None for the CPU without torch.") from error
+    return TorchGram(rows, kernel, max_memory=max_memory)
 
 
 class TorchGram(DenseGram):

@@ -26,9 +26,34 @@ class Activation:
     steepest: float = 1.0
     #: Whether Assumption 1-(ii) of the paper holds.
     within_theory: bool = True
+    #: Value and slope at once, where they share their cost; a sampler asks for both at every step.
+    shared: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+
+    def value_and_slope(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both, with one exponential between them where that is enough."""
+        return (self.value(x), self.slope(x)) if self.shared is None else self.shared(x)
 
     def __reduce__(self) -> tuple[Callable[[str], Activation], tuple[str]]:
         return get_activation, (self.name,)  # stored by name: functions do not pickle
+
+
+def _tanh_shared(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    value = np.tanh(x)
+    return value, 1.0 - value * value
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
+
+
+def _softplus_shared(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    small = np.exp(-np.abs(x))
+    return np.maximum(x, 0.0) + np.log1p(small), np.where(x >= 0, 1.0, small) / (1.0 + small)
+
+
+def _sigmoid_shared(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    value = expit(x)
+    return value, value * expit(-x)
 
 
 def _tanh_bend(x: np.ndarray) -> np.ndarray:
@@ -59,9 +84,9 @@ def _normal_density(x: np.ndarray) -> np.ndarray:
 ACTIVATIONS = {
     activation.name: activation
     for activation in (
-        Activation("tanh", np.tanh, lambda x: 1.0 - np.tanh(x) ** 2, _tanh_bend, _tanh_twist),
-        Activation("softplus", lambda x: np.logaddexp(0.0, x), expit, _logistic_slope, _logistic_bend),
-        Activation("sigmoid", expit, _logistic_slope, _logistic_bend, _logistic_twist, steepest=0.25),
+        Activation("tanh", np.tanh, lambda x: 1.0 - np.tanh(x) ** 2, _tanh_bend, _tanh_twist, shared=_tanh_shared),
+        Activation("softplus", _softplus, expit, _logistic_slope, _logistic_bend, shared=_softplus_shared),
+        Activation("sigmoid", expit, _logistic_slope, _logistic_bend, _logistic_twist, steepest=0.25, shared=_sigmoid_shared),
         Activation(
             "relu",
             lambda x: np.maximum(x, 0.0),

@@ -54,8 +54,9 @@ class DenseLayer:
         return np.asarray((self.mean(inputs) - outputs) / self.variance)
 
     def score_input(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-        pull = ((outputs - self.mean(inputs)) / self.variance) @ self.weights
-        return np.asarray(self.activation.slope(inputs) * pull)
+        value, slope = self.activation.value_and_slope(inputs)
+        pull = ((outputs - self.intercept - value @ self.weights.T) / self.variance) @ self.weights
+        return np.asarray(slope * pull)
 
     def curvature_output(self) -> np.ndarray:
         return np.full(len(self.intercept), 1.0 / self.variance)

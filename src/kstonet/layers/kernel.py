@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._arrays import to_numpy
 from kstonet.gram.dense import DenseGram
 from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_solution import SVRSolution
@@ -82,6 +83,11 @@ class KernelLayer:
         """Nonzero dual variables per unit; of the splitting's last dual vector, which has exact zeros in loose refits too."""
         return self._gather(lambda solution: (solution.dual_state != 0).sum(axis=1).astype(float))
 
+    @property
+    def supporting_rows(self) -> np.ndarray:
+        """Which rows support a unit, as far as a loose refit knows; shape (n,)."""
+        return np.asarray(np.any([(solution.dual_state != 0).any(axis=0) for solution in self.solutions], axis=0))
+
     def at(self, rows: slice) -> KernelLayer:
         return self if self.fitted is None else replace(self, fitted=self.fitted[rows])
 
@@ -115,7 +121,7 @@ class KernelLayer:
         solutions = []
         for k, group in enumerate(self.groups):
             solutions.append(
-                solve_svr(
+                _solved(
                     group.gram,
                     np.ascontiguousarray(outputs[:, group.units].T),
                     self.C[group.units],
@@ -130,6 +136,14 @@ class KernelLayer:
     def _with_solutions(self, solutions: tuple[SVRSolution, ...]) -> KernelLayer:
         refitted = replace(self, solutions=solutions)
         return replace(refitted, fitted=np.ascontiguousarray(refitted._gather(lambda solution: solution.fitted).T))
+
+
+def _solved(
+    gram: DenseGram, targets: np.ndarray, *parameters: Any, warm_start: SVRSolution | None, **options: Any
+) -> SVRSolution:
+    """Solved where the Gram lives; what comes back is NumPy."""
+    start = None if warm_start is None else warm_start.converted(gram.array)
+    return solve_svr(gram, gram.array(targets), *parameters, warm_start=start, **options).converted(to_numpy)
 
 
 def joint_refits(
@@ -148,7 +162,7 @@ def joint_refits(
     for k, group in enumerate(layers[0].groups):
         size, n = len(group.units), group.gram.n
         weights = [np.broadcast_to(np.ones(n) if w is None else w, (size, n)) for w in sample_weights]
-        solution = solve_svr(
+        solution = _solved(
             group.gram,
             np.concatenate([values[:, group.units].T for values in outputs]),
             np.concatenate([layer.C[group.units] for layer in layers]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ PER_TARGET = (
     "coef", "intercept", "fitted", "primal", "dual", "gap", "converged", "n_iter", "n_newton",
     "dual_state", "multiplier_state", "shifts",
 )  # fmt: skip
+ON_DEVICE = ("coef", "intercept", "fitted", "dual_state", "multiplier_state")
 TIGHT = 1e-6  # tolerances up to here ask for a dual vector that meets them itself
 
 
@@ -90,6 +91,12 @@ class SVRSolution:
             for name in PER_TARGET
         }
         return replace(solutions[0], problem=problem, new_factors=(), tight=all(s.tight for s in solutions), **joined)
+
+    def converted(self, convert: Callable[[Array], Array]) -> SVRSolution:
+        """The same solution in another namespace or on another device."""
+        problem = SVRProblem(*(convert(getattr(self.problem, name)) for name in ("targets", "box", "epsilon")))
+        moved = {name: convert(getattr(self, name)) for name in ON_DEVICE}
+        return replace(self, problem=problem, **moved)
 
     def _require_tight(self, what: str) -> None:
         if not self.tight:

@@ -7,12 +7,13 @@ iterate for all of them: margin sets hardly differ between late iterations, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
+from kstonet._arrays import to_numpy
 from kstonet.gram.kernels import Precomputed
 from kstonet.iro import IROState
 from kstonet.layers.dense import DenseLayer
@@ -68,7 +69,7 @@ class MarginUncertainty:
                 members = thinned(np.flatnonzero(margin))
                 columns[unit] = np.searchsorted(part.used, members)
                 if given:
-                    matrices[unit] = group.gram.matrix[np.ix_(members, members)]
+                    matrices[unit] = to_numpy(group.gram.matrix[:, members])[members]
         return cls(expansion, tuple(columns[unit] for unit in sorted(columns)), matrices, tuple(diagonals))
 
     @cached_property
@@ -103,15 +104,16 @@ class MarginUncertainty:
         """S² of every training row and unit, shape (n, m)."""
         spans = np.empty((len(layer.mean()), len(self.columns)))
         for group, part in zip(layer.groups, self.expansion.parts, strict=True):
-            values, diagonal = group.gram.matrix[:, part.used], np.asarray(group.gram.diagonal())
+            diagonal = to_numpy(group.gram.diagonal())
             for unit in part.units.tolist():
-                factor = self.factors[unit]
-                spans[:, unit] = factor.left_out(values, diagonal, part.used[factor.columns])
+                members = part.used[self.factors[unit].columns]
+                factor = replace(self.factors[unit], columns=np.arange(len(members)))  # of these kernel values alone
+                spans[:, unit] = factor.left_out(to_numpy(group.gram.matrix[:, members]), diagonal, members)
         return spans
 
 
 def _shared_diagonal(gram: Any) -> float:
-    diagonal = np.asarray(gram.diagonal())
+    diagonal = to_numpy(gram.diagonal())
     value = float(diagonal.mean())
     if np.abs(diagonal - value).max() > 1e-6 * abs(value):
         raise ValueError(
