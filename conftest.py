@@ -3,3 +3,4 @@
 from importlib.util import find_spec
 
 collect_ignore = [] if find_spec("torch") else ["src/kstonet/gram/torch.py"]
+collect_ignore += [] if all(map(find_spec, ("typer", "rich", "pandas", "safetensors"))) else ["src/kstonet/cli"]

@@ -1,6 +1,14 @@
 """kstonet: kernel-expanded stochastic neural networks."""
 
-from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
+from kstonet.estimators import (
+    KStoNetClassifier,
+    KStoNetClassifierCV,
+    KStoNetRegressor,
+    KStoNetRegressorCV,
+    MultiTargetSVR,
+    StoNetClassifier,
+    StoNetRegressor,
+)
 from kstonet.gram.memory import GramTooLargeError
 from kstonet.persistence import load, save
 
@@ -9,7 +17,9 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "GramTooLargeError",
     "KStoNetClassifier",
+    "KStoNetClassifierCV",
     "KStoNetRegressor",
+    "KStoNetRegressorCV",
     "MultiTargetSVR",
     "StoNetClassifier",
     "StoNetRegressor",

@@ -13,7 +13,7 @@ from kstonet.datasets import make_measurement_error
 from kstonet.metrics import coverage, mean_width
 from kstonet.solvers.svr import solve_svr
 from kstonet.uncertainty.cross_fitting import cross_fitted
-from kstonet.uncertainty.network import MarginUncertainty
+from kstonet.uncertainty.network import MarginUncertainty, NetworkUncertainty
 
 FAST = {"max_iter": 8, "n_average": 3, "n_imputation_steps": 10, "random_state": 0}
 REGRESSORS = [KStoNetRegressor, StoNetRegressor]
@@ -81,6 +81,24 @@ def test_an_interrupt_while_intervals_are_prepared_leaves_a_model(monkeypatch, d
         raise KeyboardInterrupt
 
     monkeypatch.setattr(kstonet.estimators.intervals, "cross_fitted", interrupt)
+    with pytest.warns(UserWarning, match="interrupted while intervals were prepared"):
+        model = KStoNetRegressor(**FAST).fit(X, y)
+    assert np.isfinite(model.predict_interval(Xt)).all()
+    with pytest.raises(ValueError, match="interrupted before it had them"):
+        model.calibrate()
+
+
+def test_an_interrupt_before_any_interval_is_prepared_leaves_a_model(monkeypatch, data):
+    X, y, Xt, _ = data
+    original, calls = NetworkUncertainty.of, []
+
+    def interrupt_once(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(NetworkUncertainty, "of", interrupt_once)
     with pytest.warns(UserWarning, match="interrupted while intervals were prepared"):
         model = KStoNetRegressor(**FAST).fit(X, y)
     assert np.isfinite(model.predict_interval(Xt)).all()

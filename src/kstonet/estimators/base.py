@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -93,6 +94,23 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _score_outputs(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """R² or accuracy."""
         raise NotImplementedError
+
+    def _as_outputs(self, y: np.ndarray) -> np.ndarray:
+        """Targets as training sees them: standardised columns, or class codes."""
+        raise NotImplementedError
+
+    def _as_columns(self, outputs: np.ndarray) -> np.ndarray:
+        """The same as numeric columns: those, or indicators of the classes."""
+        raise NotImplementedError
+
+    def _validation_losses(self, X: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """Squared error or negative log-likelihood of the averaged prediction at every standardised row."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _tuned(self, X: np.ndarray, y: np.ndarray, codes: np.ndarray | None, weights: np.ndarray | None) -> Iterator[None]:
+        """Train inside with the values chosen for parameters that ask for it; ``codes`` are the classes of a classifier."""
+        yield
 
     # -- validation ------------------------------------------------------------------------------------------------------
 
@@ -231,8 +249,9 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._publish(kept)
         if self.residuals is not None:
             try:
-                self._prepare_intervals(kept, inputs, outputs, weights)
+                self._prepare_intervals(kept, inputs, outputs, weights, self.residuals)
             except KeyboardInterrupt:
+                self._prepare_intervals(kept, inputs, outputs, weights, "training")  # little work
                 warnings.warn(
                     "interrupted while intervals were prepared: they are those of residuals='training' and may be too short.",
                     UserWarning,
@@ -272,7 +291,9 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.n_iter_ = states[-1].iteration
         self._n_features_out = states[-1].latents[-1].shape[1]  # of transform
 
-    def _prepare_intervals(self, states: list[IROState], inputs: Any, outputs: np.ndarray, weights: np.ndarray | None) -> None:
+    def _prepare_intervals(
+        self, states: list[IROState], inputs: Any, outputs: np.ndarray, weights: np.ndarray | None, residuals: str
+    ) -> None:
         """Keep what the uncertainty of predictions needs."""
         first = self._first_layer_uncertainty(states, inputs, weights)
         self._uncertainty = NetworkUncertainty.of(self._expansion, first, states, outputs, weights)

@@ -29,15 +29,17 @@ class RegressionIntervals(BaseStoNet):
 
     # -- made by fit -------------------------------------------------------------------------------------------------------
 
-    def _prepare_intervals(self, states: list[IROState], inputs: Any, outputs: np.ndarray, weights: np.ndarray | None) -> None:
+    def _prepare_intervals(
+        self, states: list[IROState], inputs: Any, outputs: np.ndarray, weights: np.ndarray | None, residuals: str
+    ) -> None:
         """Learn the noise and the scale of the first layer's variance from the residuals asked for."""
-        super()._prepare_intervals(states, inputs, outputs, weights)
+        super()._prepare_intervals(states, inputs, outputs, weights, residuals)
         self._factor = NormalFactor()
         fitted = np.mean([state.network.forward(inputs)[-1] for state in states], axis=0)
         self._noise_model = NoiseModel.of_training(outputs - fitted, weights)
-        if self.residuals != "training":
+        if residuals != "training":
             moments = left_out_moments(self._uncertainty, states, inputs)
-            if self.residuals == "crossfit":
+            if residuals == "crossfit":
                 honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights)
                 moments = replace(moments, mean=honest)
             self._use_honest(outputs, moments, weights)
@@ -152,9 +154,10 @@ class RegressionIntervals(BaseStoNet):
         if (X is None) != (y is None):
             raise ValueError("calibrate takes X and y together, or neither.")
         if X is None:
-            if self.residuals not in ("loo", "crossfit"):
+            if not hasattr(self, "_honest"):
                 raise ValueError(
-                    f"residuals={self.residuals!r} keeps no honest residuals; give X and y, or fit with residuals='crossfit'."
+                    f"this fit (residuals={self.residuals!r}) keeps no honest residuals, or was interrupted before it had "
+                    "them; give X and y, or fit with residuals='crossfit'."
                 )
             self._factor = self._honest
             return self

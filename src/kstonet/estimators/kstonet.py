@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.candidates import TUNABLE, default_grids, is_tune
+from kstonet.estimators.search import rows_that_count, search
 from kstonet.estimators.tasks import ClassificationTask, RegressionTask
 from kstonet.gram import DenseGram, Kernel, make_kernel
 from kstonet.iro import IROState
 from kstonet.layers.kernel import KernelLayer, UnitGroup, joint_refits
 from kstonet.network import Network
+from kstonet.tuning.parts import validation_parts
 from kstonet.uncertainty.network import MarginUncertainty
+
+NEARLY_ALL = 0.9  # share of rows: fewer support vectors make a model smaller
 
 SHARED_PARAMETERS = """
     noise_variance : "auto", float or schedule, default="auto"
@@ -76,12 +84,30 @@ _PARAMETERS = f"""
         The last three lie outside the paper's Assumption 1.
     kernel, gamma : default="rbf", "scale"
         As in :class:`MultiTargetSVR`; one value, or one per first-layer unit.
+    length_scale : array of shape (n_features,), optional
+        One length scale per (standardised) feature: features are divided by it before the kernel sees them.
     C, epsilon : float or one per first-layer unit, default=10.0, 0.01
         Of the support vector regressions, in scikit-learn's scaling. ``C`` may be a function of the iteration.
     svr_tol : float, default=1e-3
-        Relative duality gap of the support vector regressions.{SHARED_PARAMETERS}
+        Relative duality gap of the support vector regressions.
+    device : str, optional
+        Where the kernel matrix lives and the support vector regressions are solved: None is NumPy on the CPU, "cuda" a GPU (any
+        name PyTorch knows; extra "gpu"). Prediction runs on the CPU either way.{SHARED_PARAMETERS}
+    Notes
+    -----
+    ``hidden_layer_sizes``, ``kernel``, ``gamma``, ``length_scale``, ``C`` and ``noise_variance`` also take "tune": the value is
+    chosen by validation inside the training rows (at most 3,000 of them, several random 80/20 parts), and the network is then
+    trained on all rows. Kernels are RBF, Matérn 3/2 and Laplacian ones, or the best two in one layer; length scales all equal,
+    or learned. A search costs as much as 10 to 20 trainings; one that ``warm_start`` goes on with keeps its choice.
+
     Attributes
     ----------
+    tuned_ : dict
+        The values chosen, where a parameter is "tune", and others they come with: learned length scales with a gamma.
+    tuning_ : dict
+        How: "reason" in words, and "table", one dict per candidate and number of iterations (0: first layer alone) with its
+        validation losses, "scores", and their mean, "score": squared errors of standardised targets, negative log-likelihoods
+        of classes (first layer alone: squared errors). The reason is also in ``history_[0]["tuning"]``.
     kernel_ : Kernel
         Of the first unit, with gamma resolved.
     n_support_ : int
@@ -92,6 +118,8 @@ class BaseKStoNet(BaseStoNet):
     """The first layer of both K-StoNets."""
 
     kernel_: Kernel
+    tuned_: dict[str, Any]
+    tuning_: dict[str, Any]
 
     def __init__(
         self,
@@ -100,6 +128,7 @@ class BaseKStoNet(BaseStoNet):
         *,
         kernel: Any = "rbf",
         gamma: Any = "scale",
+        length_scale: Any = None,
         C: Any = 10.0,
         epsilon: Any = 0.01,
         svr_tol: float = 1e-3,
@@ -119,6 +148,7 @@ class BaseKStoNet(BaseStoNet):
         standardize: bool = True,
         warm_start: bool = False,
         max_memory: float | None = None,
+        device: str | None = None,
         callback: Callable[[Any], Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -128,6 +158,7 @@ class BaseKStoNet(BaseStoNet):
         self.activation = activation
         self.kernel = kernel
         self.gamma = gamma
+        self.length_scale = length_scale
         self.C = C
         self.epsilon = epsilon
         self.svr_tol = svr_tol
@@ -147,6 +178,7 @@ class BaseKStoNet(BaseStoNet):
         self.standardize = standardize
         self.warm_start = warm_start
         self.max_memory = max_memory
+        self.device = device
         self.callback = callback
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -172,11 +204,71 @@ class BaseKStoNet(BaseStoNet):
             )
         members: dict[Kernel, list[int]] = {}
         for unit, (kernel, gamma) in enumerate(zip(kernels, gammas, strict=True)):
-            made = make_kernel(kernel, X, gamma=gamma, sample_weight=weights)
+            made = make_kernel(kernel, X, gamma=gamma, length_scale=self.length_scale, sample_weight=weights)
             members.setdefault(made, []).append(unit)
-        return tuple(
-            UnitGroup(DenseGram(X, kernel, max_memory=self.max_memory), np.array(group)) for kernel, group in members.items()
-        )
+        return tuple(UnitGroup(self._gram(X, kernel), np.array(group)) for kernel, group in members.items())
+
+    def _gram(self, X: np.ndarray, kernel: Kernel) -> DenseGram:
+        """The Gram matrix; the networks a search trains on the same rows share theirs."""
+        shared: dict[Kernel, DenseGram] | None = getattr(self, "_grams", None)
+        if shared is None:
+            return self._new_gram(X, kernel)
+        if kernel not in shared:
+            shared[kernel] = self._new_gram(X, kernel)
+        return shared[kernel]
+
+    def _new_gram(self, X: np.ndarray, kernel: Kernel) -> DenseGram:
+        if self.device is None:
+            return DenseGram(X, kernel, max_memory=self.max_memory)
+        try:
+            from kstonet.gram.torch import torch_gram
+        except ImportError as error:
+            raise ImportError(f"device={self.device!r} needs PyTorch: pip install kstonet[gpu].") from error
+        return torch_gram(X, kernel, self.device, self.max_memory)
+
+    @contextmanager
+    def _tuned(self, X: np.ndarray, y: np.ndarray, codes: np.ndarray | None, weights: np.ndarray | None) -> Iterator[None]:
+        for name in ("hidden_layer_sizes", "length_scale", "C"):
+            value = getattr(self, name)
+            if isinstance(value, str) and not is_tune(value):
+                raise ValueError(f"{name}={value!r} is unknown; give numbers, or 'tune' to have them chosen by validation.")
+        asked = {name for name in TUNABLE if is_tune(getattr(self, name))}
+        if not (asked and self._keeps_choice(asked, X, y, weights)):
+            for stale in ("tuned_", "tuning_"):
+                self.__dict__.pop(stale, None)
+            if asked:
+                self._choose(asked, X, y, codes, weights)
+        chosen = self.tuned_ if asked else {}
+        given = {name: getattr(self, name) for name in chosen}
+        try:
+            self.set_params(**chosen)
+            yield
+        finally:
+            self.set_params(**given)
+        if asked:
+            self.history_[0]["tuning"] = self.tuning_["reason"]
+
+    def _keeps_choice(self, asked: set[str], X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> bool:
+        """Whether training goes on where it was, with what was chosen then."""
+        held = self.warm_start and hasattr(self, "_state") and asked <= getattr(self, "tuned_", {}).keys()
+        return held and np.array_equal(self._X_fit, copy(self)._standardised(X, y, weights)[0])
+
+    def _choose(
+        self, asked: set[str], X: np.ndarray, y: np.ndarray, codes: np.ndarray | None, weights: np.ndarray | None
+    ) -> None:
+        if codes is not None and weights is not None:
+            codes = codes[weights > 0]
+        X, y, weights = rows_that_count(self, X, y, weights)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        parts = validation_parts(len(X), seed, codes)
+        trial = copy(self).set_params(callback=None)  # which need not be one that can be copied
+        grids = default_grids(self, copy(trial)._standardised(X, y, weights)[0], weights)
+        found = search(trial, X, y, weights, grids, parts, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose)
+        # beside what was asked: a gamma that goes with learned length scales, kernels that bring their own
+        self.tuned_ = {
+            name: value for name, value in found.parameters.items() if name in asked or (value,) != getattr(grids, name)
+        }
+        self.tuning_ = {"reason": found.reason, "table": found.table}
 
     def _new_first_layer(self, X: np.ndarray, units: int, weights: np.ndarray | None) -> tuple[KernelLayer, None]:
         if not self.svr_tol > 0:
@@ -195,14 +287,22 @@ class BaseKStoNet(BaseStoNet):
         return [(group.gram.kernel, solution.coef, group.units) for group, solution in pairs]
 
     def _finished(self, states: list[IROState], weights: np.ndarray | None) -> list[IROState]:
-        if self.residuals is None:  # support sets and margins are for intervals
+        """Solve the first layers anew with exact support sets.
+
+        Intervals want that of the last iterate. The others' would make the model smaller, and are spared where nearly every row
+        supports a unit of some iterate: the model keeps all rows then. (Leaving rows out asks for all of them.)
+        """
+        if self.residuals is None:
             return states
-        firsts, latents = [state.network.layers[0] for state in states], [state.latents[0] for state in states]
-        layers = joint_refits(firsts, latents, [weights] * len(states), support=True)
-        return [
+        rows = np.any([state.network.layers[0].supporting_rows for state in states], axis=0)
+        exact = states[-1:] if rows.mean() > NEARLY_ALL and self.residuals != "loo" else states
+        firsts, latents = [state.network.layers[0] for state in exact], [state.latents[0] for state in exact]
+        layers = joint_refits(firsts, latents, [weights] * len(exact), support=True)
+        solved = [
             replace(state, network=Network((layer, *state.network.layers[1:])))
-            for state, layer in zip(states, layers, strict=True)
+            for state, layer in zip(exact, layers, strict=True)
         ]
+        return states[: len(states) - len(exact)] + solved
 
     def _first_layer_uncertainty(self, states: list[IROState], inputs: Any, weights: np.ndarray | None) -> MarginUncertainty:
         return MarginUncertainty.of(states[-1].network.layers[0], self._expansion)

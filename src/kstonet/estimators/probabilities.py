@@ -26,11 +26,13 @@ class ClassificationIntervals(BaseStoNet):
     classes_: np.ndarray
     calibration_temperature_: float
 
-    def _prepare_intervals(self, states: list[IROState], inputs: Any, outputs: np.ndarray, weights: np.ndarray | None) -> None:
-        super()._prepare_intervals(states, inputs, outputs, weights)
-        if self.residuals == "crossfit":
+    def _prepare_intervals(
+        self, states: list[IROState], inputs: Any, outputs: np.ndarray, weights: np.ndarray | None, residuals: str
+    ) -> None:
+        super()._prepare_intervals(states, inputs, outputs, weights, residuals)
+        if residuals == "crossfit":
             honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights)
-        elif self.residuals == "loo":
+        elif residuals == "loo":
             honest = left_out_moments(self._uncertainty, states, inputs).mean
         else:
             return
@@ -48,7 +50,11 @@ class ClassificationIntervals(BaseStoNet):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        outputs = self._outputs(self._check_X(X))
+        return self._proba(self._check_X(X))
+
+    def _proba(self, X: np.ndarray) -> np.ndarray:
+        """At standardised rows."""
+        outputs = self._outputs(X)
         averaged = np.mean([np.exp(log_proba(logits)) for logits in outputs], axis=0)
         if self.calibration_temperature_ == 1.0:
             return np.asarray(averaged / averaged.sum(axis=1, keepdims=True))
@@ -99,9 +105,10 @@ class ClassificationIntervals(BaseStoNet):
         if (X is None) != (y is None):
             raise ValueError("calibrate takes X and y together, or neither.")
         if X is None:
-            if self.residuals not in ("crossfit", "loo"):
+            if not hasattr(self, "_honest"):
                 raise ValueError(
-                    f"residuals={self.residuals!r} keeps no honest predictions; give X and y, or fit with residuals='crossfit'."
+                    f"this fit (residuals={self.residuals!r}) keeps no honest predictions, or was interrupted before it had "
+                    "them; give X and y, or fit with residuals='crossfit'."
                 )
             logits, codes = self._honest
             log_p = log_proba(logits)

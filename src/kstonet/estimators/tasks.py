@@ -10,7 +10,6 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from kstonet.estimators.base import BaseStoNet
 from kstonet.estimators.intervals import RegressionIntervals
 from kstonet.estimators.multi_target_svr import validated_weights
 from kstonet.estimators.probabilities import ClassificationIntervals
@@ -39,18 +38,37 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
         self
         """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        y = y.astype(np.float64)
         weights = validated_weights(sample_weight, X)
+        with self._tuned(X, y, None, weights):
+            X, targets = self._standardised(X, y, weights)
+            validation = None
+            if _given(X_val, y_val):
+                X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
+                y_val = check_array(y_val, dtype=np.float64, ensure_2d=False, input_name="y_val")
+                check_consistent_length(X_val, y_val)
+                if y_val.shape[1:] != y.shape[1:]:
+                    raise ValueError(f"y_val has the shape {y_val.shape}, y {y.shape}; they must have the same targets.")
+                validation = self._x_scaler.forward(X_val), self._as_outputs(y_val)
+            self._train(X, targets, targets, weights, validation)
+        return self
+
+    def _standardised(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Standardised features and targets; the scales are kept."""
         X = self._fit_x_scaler(X, weights)
         self._single_target = y.ndim == 1
-        targets = y.astype(np.float64).reshape(len(y), -1)
+        targets = y.reshape(len(y), -1)
         self._y_scaler = Scaler.fit(targets, weights) if self.standardize else Scaler.identity(targets.shape[1])
-        targets = self._y_scaler.forward(targets)
-        validation = None
-        if _given(X_val, y_val):
-            y_val = check_array(y_val, dtype=np.float64, ensure_2d=False, input_name="y_val")
-            validation = _rows_to_watch(self, X_val, y_val), self._y_scaler.forward(y_val.reshape(len(y_val), -1))
-        self._train(X, targets, targets, weights, validation)
-        return self
+        return X, self._y_scaler.forward(targets)
+
+    def _as_outputs(self, y: np.ndarray) -> np.ndarray:
+        return self._y_scaler.forward(y.reshape(len(y), -1))
+
+    def _as_columns(self, outputs: np.ndarray) -> np.ndarray:
+        return outputs
+
+    def _validation_losses(self, X: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        return np.asarray(((self._outputs(X).mean(axis=0) - outputs) ** 2).mean(axis=1))
 
     def _new_head(self, below: int, outputs: np.ndarray, alpha: float) -> DenseLayer:
         k = outputs.shape[1]
@@ -83,22 +101,38 @@ class ClassificationTask(ClassifierMixin, ClassificationIntervals):
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        encoder = LabelEncoder().fit(y)
-        self.classes_ = encoder.classes_
+        self.classes_ = LabelEncoder().fit(y).classes_
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}; a classifier needs at least two classes.")
         weights = validated_weights(sample_weight, X)
-        X = self._fit_x_scaler(X, weights)
-        codes = np.asarray(encoder.transform(y))
-        self.calibration_temperature_ = 1.0
-        validation = None
-        if _given(X_val, y_val):
-            unknown = set(np.asarray(y_val).tolist()) - set(self.classes_.tolist())
-            if unknown:
-                raise ValueError(f"y_val holds {sorted(map(str, unknown))}, which y does not; the classes are those of y.")
-            validation = _rows_to_watch(self, X_val, y_val), np.asarray(encoder.transform(y_val))
-        self._train(X, codes, np.eye(len(self.classes_))[codes], weights, validation)
+        with self._tuned(X, y, self._as_outputs(y), weights):
+            X, codes = self._standardised(X, y, weights)
+            validation = None
+            if _given(X_val, y_val):
+                X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
+                check_consistent_length(X_val, y_val)
+                unknown = set(np.asarray(y_val).tolist()) - set(self.classes_.tolist())
+                if unknown:
+                    raise ValueError(f"y_val holds {sorted(map(str, unknown))}, which y does not; the classes are those of y.")
+                validation = self._x_scaler.forward(X_val), self._as_outputs(np.asarray(y_val))
+            self._train(X, codes, self._as_columns(codes), weights, validation)
         return self
+
+    def _standardised(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Standardised features and class codes; scale and classes are kept."""
+        X = self._fit_x_scaler(X, weights)
+        self.classes_ = LabelEncoder().fit(y).classes_
+        self.calibration_temperature_ = 1.0
+        return X, self._as_outputs(y)
+
+    def _as_outputs(self, y: np.ndarray) -> np.ndarray:
+        return np.asarray(LabelEncoder().fit(self.classes_).transform(y))
+
+    def _as_columns(self, outputs: np.ndarray) -> np.ndarray:
+        return np.asarray(np.eye(len(self.classes_))[outputs])
+
+    def _validation_losses(self, X: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        return np.asarray(-np.log(np.maximum(self._proba(X)[np.arange(len(X)), outputs], 1e-12)))
 
     def _new_head(self, below: int, outputs: np.ndarray, alpha: float) -> CategoricalHead:
         k = len(self.classes_)
@@ -116,9 +150,3 @@ def _given(X_val: Any, y_val: Any) -> bool:
         missing, there = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
         raise ValueError(f"{there} is given without {missing}; validation needs both.")
     return X_val is not None
-
-
-def _rows_to_watch(estimator: BaseStoNet, X_val: Any, y_val: Any) -> np.ndarray:
-    X_val = validate_data(estimator, X_val, dtype=np.float64, reset=False)
-    check_consistent_length(X_val, y_val)
-    return estimator._x_scaler.forward(X_val)

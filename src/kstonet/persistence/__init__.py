@@ -10,6 +10,7 @@ entry ``kstonet`` of its ``__metadata__`` is a JSON object:
 ``class``      the estimator
 ``parameters`` of its constructor
 ``attributes`` of the fitted model, with arrays by tensor name
+``metadata``   what the caller of ``save`` added, if anything
 ============== =======================================================================================================
 
 The same model gives the same bytes.
@@ -20,6 +21,6 @@ made of).
 """
 
 from kstonet.persistence.errors import ModelFileError
-from kstonet.persistence.models import load, save
+from kstonet.persistence.models import load, read_metadata, save
 
-__all__ = ["ModelFileError", "load", "save"]
+__all__ = ["ModelFileError", "load", "read_metadata", "save"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import warnings
 from collections.abc import Callable
@@ -116,6 +117,7 @@ NETWORK = INPUTS | {
 }
 NETWORK_MAYBE = NAMES | {"_uncertainty": NetworkUncertainty, "_sklearn_output_config": dict[str, Any]}
 KERNEL_FIRST = {"kernel_": Kernel, "n_support_": int}
+KERNEL_MAYBE = NETWORK_MAYBE | {"tuned_": dict[str, Any], "tuning_": dict[str, Any]}
 LINEAR_FIRST = {"_kernel": Kernel | None}
 TARGETS = {"_y_scaler": Scaler, "_single_target": bool}
 TARGETS_MAYBE = {"_noise_model": NoiseModel, "_factor": NormalFactor | ConformalFactor, "_honest": ConformalFactor}
@@ -132,8 +134,8 @@ SVR = INPUTS | {
 LAYOUTS = {
     layout.estimator.__name__: layout
     for layout in (
-        Layout(KStoNetRegressor, NETWORK | KERNEL_FIRST | TARGETS, NETWORK_MAYBE | TARGETS_MAYBE, _check_targets),
-        Layout(KStoNetClassifier, NETWORK | KERNEL_FIRST | CLASSES, NETWORK_MAYBE | CLASSES_MAYBE, _check_classes),
+        Layout(KStoNetRegressor, NETWORK | KERNEL_FIRST | TARGETS, KERNEL_MAYBE | TARGETS_MAYBE, _check_targets),
+        Layout(KStoNetClassifier, NETWORK | KERNEL_FIRST | CLASSES, KERNEL_MAYBE | CLASSES_MAYBE, _check_classes),
         Layout(StoNetRegressor, NETWORK | LINEAR_FIRST | TARGETS, NETWORK_MAYBE | TARGETS_MAYBE, _check_targets),
         Layout(StoNetClassifier, NETWORK | LINEAR_FIRST | CLASSES, NETWORK_MAYBE | CLASSES_MAYBE, _check_classes),
         Layout(MultiTargetSVR, SVR, NAMES | {"_gram": None}, _check_svr),
@@ -141,7 +143,7 @@ LAYOUTS = {
 }
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
+def save(model: Model, path: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None) -> None:
     """Store a fitted model in one file, without pickle and without code.
 
     The file holds what prediction, intervals and calibration need: the support vectors and coefficients, not the training
@@ -155,11 +157,13 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         Fitted.
     path : str or path-like
         By convention with the suffix ``.kstonet``. An existing file is replaced.
+    metadata : dict, optional
+        Notes of your own to keep with the model, anything that JSON can hold; :func:`read_metadata` returns them.
 
     Raises
     ------
     TypeError
-        For other models, and for a kernel that is a function: a file holds no code.
+        For other models, for a kernel that is a function (a file holds no code), and for metadata that JSON cannot hold.
     ValueError
         For a model whose attributes no longer fit each other.
 
@@ -171,7 +175,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
     See Also
     --------
-    load
+    load, read_metadata
 
     Examples
     --------
@@ -200,10 +204,13 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     parameters = _encoded_parameters(model, encoder)
     attributes = {}
     for name in sorted((layout.always.keys() | layout.maybe.keys()) & state.keys()):
+        value = state.pop(name)
         try:
-            attributes[name] = encoder.encode(state.pop(name))
+            attributes[name] = encoder.encode(value)
         except NotStorableError as error:
-            raise _refusal(name, error.value) from error
+            if name not in ("tuned_", "tuning_"):  # a search may have tried functions; the model does not need its table
+                raise _refusal(name, error.value) from error
+            state[name] = value
     extra = sorted(state.keys() - parameters.keys())
     if extra:
         warnings.warn(f"not part of the model and not stored: {', '.join(extra)}.", UserWarning, stacklevel=2)
@@ -213,6 +220,9 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         "parameters": parameters,
         "attributes": attributes,
     }
+    if metadata is not None:
+        _check_metadata(metadata)
+        description["metadata"] = metadata
     try:
         _decoded(description, encoder.tensors)  # no file that load would refuse
     except ModelFileError as error:
@@ -220,6 +230,18 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
             f"the {type(model).__name__} was changed after fit and cannot be stored ({error}); fit it again."
         ) from error
     container.write(Path(path), description, encoder.tensors)
+
+
+def _check_metadata(metadata: dict[str, Any]) -> None:
+    try:
+        same = isinstance(metadata, dict) and json.loads(json.dumps(metadata, allow_nan=False)) == metadata
+    except (TypeError, ValueError, RecursionError):
+        same = False
+    if not same:  # tuples and keys that are no strings would come back as something else
+        raise TypeError(
+            f"metadata={metadata!r:.120} must be a dict of what JSON can hold: strings, finite numbers, booleans, None, lists, "
+            "and dicts with strings as keys."
+        )
 
 
 def _encoded_parameters(model: Any, encoder: Encoder) -> dict[str, Any]:
@@ -299,6 +321,48 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ModelFileError(
             f"path={str(path)!r}, written by kstonet {writer!s:.20} and read by {kstonet.__version__}: {error}"
         ) from error
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The metadata that :func:`save` stored with a model.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    dict or None
+        None if the model was saved without.
+
+    Raises
+    ------
+    ModelFileError
+        As in :func:`load`.
+
+    See Also
+    --------
+    save
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import kstonet
+    >>> from kstonet.persistence import read_metadata
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = kstonet.MultiTargetSVR().fit(X, np.sin(X[:, 0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "sine.kstonet"
+    ...     kstonet.save(model, path, metadata={"columns": ["angle"], "unit": "radian"})
+    ...     read_metadata(path)
+    {'columns': ['angle'], 'unit': 'radian'}
+    """
+    description, _ = container.read(Path(path))
+    metadata = description.get("metadata")
+    if not isinstance(metadata, dict | None):
+        raise ModelFileError(f"path={str(path)!r} contradicts itself: its metadata is {metadata!r:.60}.")
+    return metadata
 
 
 def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any:

@@ -1,0 +1,311 @@
+"""The search behind "tune" with the user's own values and validation parts, and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    TransformerMixin,
+    clone,
+    is_classifier,
+)
+from sklearn.model_selection import check_cv
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kstonet.estimators.candidates import CS, KERNELS, LENGTH_SCALES, SIZES, TUNABLE, Grids, gamma_grid, hashable
+from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
+from kstonet.estimators.multi_target_svr import validated_weights
+from kstonet.estimators.search import rows_that_count, search
+from kstonet.tuning.parts import Part, validation_parts
+from kstonet.tuning.recipes import EVIDENCE
+from kstonet.tuning.relevance import SHAPES
+
+_PARAMETERS = """
+    The search that ``"tune"`` starts inside a {base}, with values of your own, and a table of what was tried. It goes from
+    cheap to dear: kernels and values of C are screened by the first layer alone; the best are trained for a few iterations,
+    other sizes and noise on the best of them; fewer and fewer go on to ``max_iter``. The best is then fitted on all rows.
+
+    Parameters
+    ----------
+    estimator : {base}, optional
+        Gives all other settings; default ``{base}()``.
+    kernel : sequence, default=("rbf", "matern32", "laplacian")
+        Names, objects or functions, as in :class:`{base}`.
+    gamma : sequence, optional
+        Numbers or "scale", "auto", "median"; by default 1/4, 1/2, 1, 2 and 4 times "scale".
+    length_scale : sequence, default=(None, "evidence")
+        None: all features alike. "evidence": one per feature, learned from the rows (kernels "rbf", "laplacian", "matern32"
+        and "matern52"). Or arrays of shape (n_features,).
+    C : sequence of float, default=(1, 3, 10, 30, 100, 300, 1000)
+    hidden_layer_sizes : sequence, default=((5,), (20,), (20, 5))
+    noise_variance : sequence, default=("auto",)
+    cv : int, splitter or iterable, optional
+        As in scikit-learn; None: the random 80/20 parts of "tune", of at most 3,000 rows.
+    n_jobs : int, optional
+        Threads over the validation parts; the result does not depend on it.
+    verbose : int, default=0
+        1 says on standard error what is done, 2 adds a line per network.
+    random_state : int, RandomState or None
+        Of the validation parts and the trainings; also of the last one where the estimator has none.
+
+    Attributes
+    ----------
+    best_estimator_ : {base}
+        Fitted on all rows with the best values; :func:`kstonet.save` stores it.
+    best_params_ : dict
+        Its ``kernel``, ``gamma``, ``length_scale``, ``C``, ``hidden_layer_sizes`` and ``noise_variance``. Two kernels that
+        share the first layer are lists, one value per unit.
+    best_score_ : float
+        The mean validation *loss*, the smaller the better: {loss}.
+    best_index_ : int
+        Of its row in ``cv_results_``.
+    reason_ : str
+        What was chosen, and why.
+    cv_results_ : dict of arrays
+        One entry per candidate and number of ``iterations`` (0: squared error of the first layer alone), in the order they were
+        tried: ``params`` and ``param_*``; ``split{{i}}_test_score``, ``mean_test_score`` and ``std_test_score``: minus the
+        loss, so that larger is better, NaN on parts that a kernel was dropped before; ``rank_test_score``: those that were
+        trained longest come first.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    {base} : Takes "tune" for single parameters.
+"""
+
+
+def _of_best(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of the best estimator."""
+
+    @wraps(method)
+    def delegate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check_is_fitted(self)
+        answer = getattr(self.best_estimator_, method.__name__)(*args, **kwargs)
+        return self if answer is self.best_estimator_ else answer
+
+    return delegate
+
+
+class BaseKStoNetCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Both searches."""
+
+    _base: type[Any]
+
+    best_estimator_: Any
+    best_params_: dict[str, Any]
+    best_score_: float
+    best_index_: int
+    reason_: str
+    cv_results_: dict[str, Any]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        kernel: Any = KERNELS,
+        gamma: Any = None,
+        length_scale: Any = LENGTH_SCALES,
+        C: Any = CS,
+        hidden_layer_sizes: Any = SIZES,
+        noise_variance: Any = ("auto",),
+        cv: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.kernel = kernel
+        self.gamma = gamma
+        self.length_scale = length_scale
+        self.C = C
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.noise_variance = noise_variance
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Search, and fit the best on all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), for a regressor also (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero have no say.
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(self.estimator, self._base | None):
+            raise TypeError(f"estimator={self.estimator!r:.80} must be a {self._base.__name__}, or None for one with defaults.")
+        base = self._base() if self.estimator is None else clone(self.estimator)
+        base.set_params(kernel="precomputed" if self._precomputed else "rbf")  # candidates bring theirs
+        regression = not is_classifier(base)
+        rows, target = validate_data(self, X, y, dtype=np.float64, multi_output=regression, y_numeric=regression)
+        if regression:
+            target = target.astype(np.float64)
+        else:
+            check_classification_targets(target)
+        rows, target, weights = rows_that_count(base, rows, target, validated_weights(sample_weight, rows))
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        found = search(
+            base,
+            rows,
+            target,
+            weights,
+            self._grids(clone(base)._standardised(rows, target, weights)[0], weights),
+            self._parts(rows, target, seed, regression),
+            seed=seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        self.best_params_, self.best_score_, self.reason_ = found.parameters, found.loss, found.reason
+        self.cv_results_ = _results(found.table)
+        self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
+        if base.random_state is None:
+            base.set_params(random_state=seed)
+        self.best_estimator_ = base.set_params(**found.parameters).fit(X, y, sample_weight)
+        return self
+
+    def _grids(self, X: np.ndarray, weights: np.ndarray | None) -> Grids:
+        given = {name: hashable(getattr(self, name)) for name in TUNABLE}
+        if given["gamma"] is None:
+            scale = given["length_scale"]
+            given["gamma"] = gamma_grid(X, weights, scale[0] if len(scale) == 1 and scale[0] != EVIDENCE else None)
+        choices: dict[str, tuple[Any, ...]] = {}
+        for name, values in given.items():
+            if not isinstance(values, tuple) or not values:
+                raise ValueError(f"{name}={values!r} must be a sequence of values to choose from, such as [{values!r}].")
+            choices[name] = tuple(map(hashable, values))
+        if not all(isinstance(C, float | int) and C > 0 for C in choices["C"]):
+            raise ValueError(f"C={self.C!r} must hold positive numbers.")
+        grids = Grids(**(choices | {"C": tuple(sorted(set(choices["C"])))}))
+        if "precomputed" in grids.kernel and not self._precomputed:
+            raise ValueError(
+                f"kernel={self.kernel!r}: X holds features or kernel values; 'precomputed' must be the only choice."
+            )
+        if not grids.recipes:
+            raise ValueError(f"kernel={self.kernel!r}: length_scale='evidence' needs a kernel among {', '.join(SHAPES)}.")
+        return grids
+
+    def _parts(self, X: np.ndarray, y: np.ndarray, seed: int, regression: bool) -> list[Part]:
+        if self.cv is None:
+            return validation_parts(len(X), seed, None if regression else y)
+        parts = list(check_cv(self.cv, y, classifier=not regression).split(X, y))
+        if not regression and any(not np.isin(y[look], y[fit]).all() for fit, look in parts):
+            raise ValueError(f"cv={self.cv!r} looks at classes that its rows to fit on lack; use StratifiedKFold, or None.")
+        return parts
+
+    transform = _of_best(KStoNetRegressor.transform)
+    calibrate = _of_best(KStoNetRegressor.calibrate)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.best_estimator_._n_features_out)
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, list | tuple) and list(self.kernel) == ["precomputed"]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+
+def _results(table: list[dict[str, Any]]) -> dict[str, Any]:
+    """The table of a search in the manner of GridSearchCV."""
+    parts = max(len(row["scores"]) for row in table)
+    splits = -np.array([row["scores"] + [np.nan] * (parts - len(row["scores"])) for row in table])
+    iterations, mean = np.array([row["iterations"] for row in table]), np.nanmean(splits, axis=1)
+    results: dict[str, Any] = {}
+    for name in TUNABLE:
+        results[f"param_{name}"] = column = np.empty(len(table), dtype=object)
+        column[:] = [row[name] for row in table]
+    rank = np.empty(len(table), dtype=int)
+    rank[np.lexsort((-mean, -iterations))] = np.arange(1, len(table) + 1)
+    return results | {
+        "params": [{name: row[name] for name in TUNABLE} for row in table],
+        "iterations": iterations,
+        **{f"split{i}_test_score": splits[:, i] for i in range(parts)},
+        "mean_test_score": mean,
+        "std_test_score": np.nanstd(splits, axis=1),
+        "rank_test_score": rank,
+    }
+
+
+class KStoNetRegressorCV(MultiOutputMixin, RegressorMixin, BaseKStoNetCV):  # noqa: D101 (it shares its parameters)
+    __doc__ = f"""K-StoNet regression with kernels, C, sizes and noise chosen by cross-validation.
+{_PARAMETERS.format(base="KStoNetRegressor", loss="the squared error of standardised targets")}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet import KStoNetRegressor, KStoNetRegressorCV
+    >>> X = np.linspace(-3, 3, 40)[:, None]
+    >>> y = np.sin(2 * X[:, 0])
+    >>> short = KStoNetRegressor(max_iter=3, residuals="loo")
+    >>> search = KStoNetRegressorCV(
+    ...     short, kernel=["rbf"], length_scale=[None], C=[0.1, 10], hidden_layer_sizes=[(3,)], cv=3, random_state=0
+    ... ).fit(X, y)
+    >>> search.best_params_["C"]
+    10
+    >>> search.predict_interval(X).shape
+    (40, 2)
+    """
+
+    _base = KStoNetRegressor
+
+    predict = _of_best(KStoNetRegressor.predict)
+    predict_interval = _of_best(KStoNetRegressor.predict_interval)
+    predict_dist = _of_best(KStoNetRegressor.predict_dist)
+    predict_quantiles = _of_best(KStoNetRegressor.predict_quantiles)
+    predict_var = _of_best(KStoNetRegressor.predict_var)
+    sample_y = _of_best(KStoNetRegressor.sample_y)
+
+
+class KStoNetClassifierCV(ClassifierMixin, BaseKStoNetCV):  # noqa: D101 (it shares its parameters)
+    __doc__ = f"""K-StoNet classification with kernels, C, sizes and noise chosen by cross-validation.
+{_PARAMETERS.format(base="KStoNetClassifier", loss="the negative log-likelihood")}
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kstonet import KStoNetClassifier, KStoNetClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> short = KStoNetClassifier(max_iter=2, residuals=None)
+    >>> search = KStoNetClassifierCV(short, gamma=["scale"], C=[1, 10], hidden_layer_sizes=[(3,)], cv=2, random_state=0)
+    >>> search.fit(X, y).score(X, y) > 0.9
+    True
+    >>> len(search.cv_results_["params"]) > 6
+    True
+    """
+
+    _base = KStoNetClassifier
+
+    predict = _of_best(KStoNetClassifier.predict)
+    predict_proba = _of_best(KStoNetClassifier.predict_proba)
+    predict_proba_interval = _of_best(KStoNetClassifier.predict_proba_interval)
+    calibrate = _of_best(KStoNetClassifier.calibrate)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels."""
+        return np.asarray(self.best_estimator_.classes_)
+
+    @property
+    def calibration_temperature_(self) -> float:
+        """Of :meth:`calibrate`."""
+        return float(self.best_estimator_.calibration_temperature_)

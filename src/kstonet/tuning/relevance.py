@@ -1,0 +1,142 @@
+"""Length scales per feature, by the evidence of a Gaussian process.
+
+A unit of the first layer is a function of the reproducing space of its kernel; the Gaussian process with that kernel is the
+Bayesian model of such functions, and the evidence (marginal likelihood) of the targets is smooth in the length scales. It is
+climbed on a few hundred rows by L-BFGS with exact derivatives. A feature that does not matter gets a long scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+
+MOST_ROWS = 400  # an evaluation costs rows³; beyond this the scales hardly change
+MOST_DIFFERENCES = 2**25  # rows² · features, a quarter of a gigabyte: with many features fewer rows
+MAX_ITER = 40
+PRIOR = 0.5  # inverse standard deviation of log scales around their common start: holds scales that the data do not know
+BOUNDS = ((-4.0, 5.0), (-3.0, 6.0), (-12.0, 1.0))  # log scale over its start, log amplitude, log noise
+
+#: k and dk/ds as functions of s, the sum of scaled squared (absolute, for the Laplacian kernel) differences.
+SHAPES: dict[str, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]] = {}
+
+
+def _shape(name: str) -> Callable[..., Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]]:
+    def register(
+        function: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        SHAPES[name] = function
+        return function
+
+    return register
+
+
+@_shape("rbf")
+def _rbf(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    k = np.exp(-s / 2.0)
+    return k, -k / 2.0
+
+
+@_shape("laplacian")
+def _laplacian(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    k = np.exp(-s)
+    return k, -k
+
+
+@_shape("matern32")
+def _matern32(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r = np.sqrt(3.0 * s)
+    decay = np.exp(-r)
+    return (1.0 + r) * decay, -1.5 * decay
+
+
+@_shape("matern52")
+def _matern52(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r = np.sqrt(5.0 * s)
+    decay = np.exp(-r)
+    return (1.0 + r + r * r / 3.0) * decay, -5.0 / 6.0 * (1.0 + r) * decay
+
+
+def negative_evidence(
+    parameters: np.ndarray, differences: np.ndarray, Y: np.ndarray, kernel: str, start: float
+) -> tuple[float, np.ndarray]:
+    """Minus the log evidence of all columns of ``Y`` (with the prior), and its gradient.
+
+    Parameters
+    ----------
+    parameters : ndarray of shape (p + 2,)
+        Logarithms of the length scales, of the amplitude and of the noise variance.
+    differences : ndarray of shape (p, n, n)
+        Squared (absolute, for the Laplacian kernel) differences of every feature.
+    Y : ndarray of shape (n, k)
+    kernel : str
+        One of ``SHAPES``.
+    start : float
+        Log length scale the prior is centred at.
+    """
+    p, (n, k) = len(differences), Y.shape
+    power = 1.0 if kernel == "laplacian" else 2.0
+    weights = np.exp(-power * parameters[:p])
+    amplitude, noise = np.exp(parameters[p:])
+    K, slope = SHAPES[kernel](np.tensordot(weights, differences, axes=1))
+    factor = cho_factor(amplitude * K + noise * np.eye(n), lower=True, overwrite_a=True)
+    solved, inverse = cho_solve(factor, Y), cho_solve(factor, np.eye(n))
+    away = parameters[:p] - start
+    value = 0.5 * (Y * solved).sum() + k * np.log(np.diagonal(factor[0])).sum() + 0.5 * PRIOR**2 * (away @ away)
+    outer = solved @ solved.T - k * inverse  # d log evidence / dθ = ½ tr(outer · dA/dθ)
+    through = (outer * slope).ravel()
+    gradient = np.empty(p + 2)
+    gradient[:p] = 0.5 * power * amplitude * weights * (differences.reshape(p, -1) @ through) + PRIOR**2 * away
+    gradient[p] = -0.5 * amplitude * (outer * K).sum()
+    gradient[p + 1] = -0.5 * noise * np.trace(outer)
+    return float(value), gradient
+
+
+def evidence_length_scales(X: np.ndarray, Y: np.ndarray, kernel: str, gamma: float = 1.0, seed: int = 0) -> np.ndarray:
+    """Length scale of every feature, such that ``gamma`` gives the kernel of largest evidence.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Standardised features.
+    Y : ndarray of shape (n, k)
+        Standardised targets.
+    kernel : {"rbf", "matern32", "matern52", "laplacian"}
+    gamma : float, default=1.0
+        What the kernel will be given beside the scales.
+    seed : int
+        Of the choice of rows, where there are many.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> scales = evidence_length_scales(X, np.sin(2 * X[:, :1]), "rbf")  # the second feature does nothing
+    >>> bool(scales[1] > 5 * scales[0])
+    True
+    """
+    p = X.shape[1]
+    rows = np.random.default_rng(seed).permutation(len(X))[: min(MOST_ROWS, int(np.sqrt(MOST_DIFFERENCES / p)))]
+    X, Y = X[rows], Y[rows]
+    differences = np.abs(X.T[:, :, None] - X.T[:, None, :])
+    if kernel != "laplacian":
+        differences *= differences
+    start = np.log(p) if kernel == "laplacian" else 0.5 * np.log(p)  # gamma = 1/p and 1/(2p)
+    scale_bounds, *others = BOUNDS
+    found = minimize(
+        negative_evidence,
+        np.concatenate([np.full(p, start), [0.0, np.log(0.1)]]),
+        args=(differences, Y, kernel, start),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(start + scale_bounds[0], start + scale_bounds[1])] * p + others,
+        options={"maxiter": MAX_ITER},
+    )
+    scales = np.exp(found.x[:p])  # for exp(-s) and exp(-s/2): gamma = 1 and 1/2
+    return np.asarray(scales * gamma if kernel == "laplacian" else scales * np.sqrt(2.0 * gamma))
