@@ -1,0 +1,196 @@
+"""``kstonet fit`` and ``kstonet tune``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group
+from rich.text import Text
+
+from kstonet.cli import options
+from kstonet.cli.messages import counted
+from kstonet.cli.output import INTERRUPTED, Output, check_writable, grid, session, titled
+from kstonet.cli.progress import TUNE, parts_text, seconds_by_part
+from kstonet.cli.tables import STDIN, read_table
+from kstonet.cli.training import Split, new_model, parse_number, parse_units, plain, save_model, split_table, train
+
+
+class Tunable(StrEnum):
+    """Values of ``--over``."""
+
+    C = "C"
+    gamma = "gamma"
+    units = "units"
+    kernel = "kernel"
+    noise = "noise"
+    scales = "scales"
+
+
+PARAMETERS = {
+    Tunable.C: "C",
+    Tunable.gamma: "gamma",
+    Tunable.units: "hidden_layer_sizes",
+    Tunable.kernel: "kernel",
+    Tunable.noise: "noise_variance",
+    Tunable.scales: "length_scale",
+}
+
+
+def fit(
+    table: options.TableArgument,
+    target: options.TargetOption,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="FILE", help="Model file.", show_default="TABLE, as .kstonet")
+    ] = None,
+    task: options.TaskOption = options.Task.auto,
+    holdout: Annotated[float, typer.Option(metavar="SHARE", help="Rows to keep from the training and to test on.")] = 0.0,
+    impute: options.ImputeOption = False,
+    drop: options.DropOption = None,
+    categorical: options.CategoricalOption = None,
+    tune: Annotated[bool, typer.Option("--tune", help="Choose C and gamma, where not given, by validation.")] = False,
+    units: options.UnitsOption = "5",
+    C: Annotated[
+        str | None,
+        typer.Option("--C", metavar="NUMBER", help="Of the support vector regressions; a number or tune.", show_default="10"),
+    ] = None,
+    gamma: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Of the kernel; a number, scale, auto or tune.", show_default="scale")
+    ] = None,
+    max_iter: options.MaxIterOption = 40,
+    seed: options.SeedOption = 0,
+    format_: options.FormatOption = None,
+    quiet: options.QuietOption = False,
+    json: options.JsonOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Train a model on a table, and save it.
+
+    Columns may hold numbers, true and false, or text (categories); how they
+    are read is kept in the model file. Ctrl-C stops the training and saves the
+    model of the iterations so far.
+    """
+    with session(quiet, json, debug) as output:
+        path = out or ("model.kstonet" if table == STDIN else f"{Path(table).stem}.kstonet")
+        check_writable(path)
+        parameters = {
+            "hidden_layer_sizes": parse_units(units),
+            "C": parse_number("C", C or (TUNE if tune else "10"), TUNE),
+            "gamma": parse_number("gamma", gamma or (TUNE if tune else "scale"), "scale", "auto", TUNE),
+            "max_iter": max_iter,
+            "random_state": seed,
+        }
+        split = split_table(
+            read_table(table, format_),
+            target,
+            task=task,
+            drop=drop,
+            categorical=categorical,
+            impute=impute,
+            holdout=holdout,
+            seed=seed,
+        )
+        model = new_model(split.target, **parameters)
+        result = _train(output, model, split, path)
+        output.result(result)
+        output.say(f"\nNext: kstonet predict {path} NEW_TABLE --out predictions.csv")
+        if result["interrupted"]:
+            raise typer.Exit(INTERRUPTED)
+
+
+def tune(
+    table: options.TableArgument,
+    target: options.TargetOption,
+    over: Annotated[
+        list[Tunable], typer.Option(help="What to choose; may be repeated. scales: one length scale per column.")
+    ] = [Tunable.C, Tunable.gamma],  # noqa: B006
+    out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="Save the model of the best values.")] = None,
+    task: options.TaskOption = options.Task.auto,
+    impute: options.ImputeOption = False,
+    drop: options.DropOption = None,
+    categorical: options.CategoricalOption = None,
+    units: options.UnitsOption = "5",
+    max_iter: options.MaxIterOption = 40,
+    seed: options.SeedOption = 0,
+    format_: options.FormatOption = None,
+    quiet: options.QuietOption = False,
+    json: options.JsonOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Find good values of the parameters by validation, and show what was tried."""
+    with session(quiet, json, debug) as output:
+        if out is not None:
+            check_writable(out)
+        parameters = {"hidden_layer_sizes": parse_units(units), "max_iter": max_iter, "random_state": seed}
+        parameters |= dict.fromkeys((PARAMETERS[name] for name in over), TUNE)
+        split = split_table(
+            read_table(table, format_), target, task=task, drop=drop, categorical=categorical, impute=impute, seed=seed
+        )
+        if out is None:
+            parameters["residuals"] = None  # no intervals for a model that nobody will see
+        model = new_model(split.target, **parameters)
+        result = _train(output, model, split, out)
+        reason, candidates = model.tuning_["reason"], plain(model.tuning_["table"])
+        output.result(result | {"tuning_reason": reason, "candidates": candidates}, _candidates(candidates, reason))
+        if result["interrupted"]:
+            raise typer.Exit(INTERRUPTED)
+
+
+def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[str, Any]:
+    """Train, save where a file is named, and say what happened."""
+    target = split.target
+    output.say(grid({"Table": split.said, "Task": f"{target.task} ({target.reason})"}))
+    training = train(output, model, split)
+    if path is not None:
+        save_model(training, split, path)
+    history, seconds = model.history_, seconds_by_part(model.history_)
+    rest = training.seconds - sum(seconds.values())
+    tuned = plain(getattr(model, "tuned_", None))
+    lines = {
+        "Tuned": ", ".join(f"{name} {_text(value)}" for name, value in (tuned or {}).items()),
+        "Trained": f"{counted(model.n_iter_, 'iteration')} in {training.seconds:.1f} s "
+        f"({parts_text(seconds)}, intervals and set-up {rest:.1f} s)",
+        "Fit": f"{'accuracy' if 'class' in target.task else 'R²'} {history[-1]['score']:.4g} on the training rows",
+        "Held out": training.held_out.said if training.held_out else "",
+        "Saved": f"{path} ({Path(path).stat().st_size / 1000:,.0f} kB)" if path else "",
+        "Stopped": "by Ctrl-C" if training.interrupted else "",
+    }
+    output.say(grid({name: text for name, text in lines.items() if text}))
+    return {
+        "model": path,
+        "task": target.task,
+        "task_reason": target.reason,
+        "target": target.name,
+        "rows": len(split.X),
+        "columns": [column.name for column in split.encoder.columns_],
+        "inputs": split.X.shape[1],
+        "iterations": model.n_iter_,
+        "loss": history[-1]["loss"],
+        "score": history[-1]["score"],
+        "seconds": {"total": training.seconds} | seconds,
+        "held_out": training.held_out.to_dict() if training.held_out else None,
+        "tuned": tuned,
+        "interrupted": training.interrupted,
+        "notes": output.notes,
+    }
+
+
+def _candidates(candidates: list[dict[str, Any]], reason: str) -> Group:
+    """What was tried, without what all candidates share, and what was chosen."""
+    names = [name for name in candidates[0] if len({_text(candidate[name]) for candidate in candidates} - {""}) > 1]
+    known = {parameter: option.value for option, parameter in PARAMETERS.items()}
+    headings = [known.get(name, name) for name in names]
+    table = titled(counted(len(candidates), "candidate"), *headings, right=tuple(headings))
+    best = min(candidates, key=lambda candidate: (-candidate["iterations"], candidate["score"]))
+    for candidate in candidates:
+        table.add_row(*(Text(_text(candidate[name])) for name in names), style="bold green" if candidate is best else None)
+    said = "score is the mean validation loss; candidates of 0 iterations are the first layer alone."
+    return Group(table, Text(said, style="dim"), Text(f"Chosen: {reason}."))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_text, value)))
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,94 @@
+"""``kstonet info`` and ``kstonet demo``."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+import kstonet
+from kstonet.cli import options
+from kstonet.cli.columns import CATEGORY
+from kstonet.cli.encoding import TableEncoder
+from kstonet.cli.messages import counted, some
+from kstonet.cli.output import grid, session, titled
+from kstonet.cli.scores import TITLES
+from kstonet.cli.training import plain
+from kstonet.persistence import read_metadata
+
+
+def info(
+    model: options.ModelArgument,
+    json: options.JsonOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Show what a model file holds."""
+    with session(as_json=json, debug=debug) as output:
+        loaded, metadata = kstonet.load(model), read_metadata(model) or {}
+        history = getattr(loaded, "history_", [])
+        values: dict[str, Any] = {
+            "file": model,
+            "bytes": Path(model).stat().st_size,
+            "class": type(loaded).__name__,
+            "inputs": loaded.n_features_in_,
+            "classes": plain(getattr(loaded, "classes_", None)),
+            "parameters": plain(_changed(loaded)),
+            "iterations": plain(loaded.n_iter_),
+            "support_vectors": plain(getattr(loaded, "n_support_", None)),
+            "loss": history[-1]["loss"] if history else None,
+            "intervals": getattr(loaded, "residuals", None),
+        } | {name: metadata.get(name) for name in ("target", "training", "held_out", "tuned", "table")}
+        output.result(values, _shown(values))
+
+
+def _changed(model: Any) -> dict[str, Any]:
+    """Parameters that are not at their default."""
+    defaults = {name: parameter.default for name, parameter in inspect.signature(type(model)).parameters.items()}
+    return {name: value for name, value in model.get_params(deep=False).items() if plain(value) != plain(defaults[name])}
+
+
+def _shown(values: dict[str, Any]) -> Group:
+    target, training, held_out = (values[name] or {} for name in ("target", "training", "held_out"))
+    lines = {
+        "File": f"{values['file']} ({values['bytes'] / 1000:,.0f} kB)",
+        "Model": values["class"],
+        "Target": f"{target['name']!r}, {target['task']} ({target['reason']})" if target else None,
+        "Classes": some(values["classes"], 10) if values["classes"] else None,
+        "Parameters": ", ".join(f"{name}={value}" for name, value in values["parameters"].items()) or "the defaults",
+        "Tuned": ", ".join(f"{name}={value}" for name, value in (values["tuned"] or {}).items()) or None,
+        "Training": f"{counted(training['rows'], 'row')}, {values['iterations']} iterations, {training['seconds']:.1f} s"
+        + (" (stopped by Ctrl-C)" if training["interrupted"] else "")
+        if training
+        else None,
+        "Support vectors": values["support_vectors"] if isinstance(values["support_vectors"], int) else None,
+        "Loss": f"{values['loss']:.4g} (last iteration)" if values["loss"] is not None else None,
+        "Held out": ", ".join(f"{TITLES[name][0]} {held_out[name]:.4g}" for name in TITLES if held_out.get(name) is not None)
+        or None,
+        "Intervals": {None: "none", "crossfit": "from cross-fitted residuals"}.get(values["intervals"], values["intervals"]),
+        "Inputs": f"{values['inputs']} after encoding",
+    }
+    parts: list[Any] = [grid({name: line for name, line in lines.items() if line is not None})]
+    if values["table"]:
+        parts += ["", _columns(TableEncoder.from_dict(values["table"]))]
+    return Group(*parts)
+
+
+def _columns(encoder: TableEncoder) -> Table:
+    table = titled("Columns", "column", "holds", "categories", "if missing")
+    for column in encoder.columns_:
+        kind = {CATEGORY: "categories"}.get(column.kind, f"{column.kind}s")
+        fill = "refused" if column.fill is None else f"{column.fill:g}" if isinstance(column.fill, float) else column.fill
+        table.add_row(Text(column.name), kind, Text(some(column.categories, 8)), Text(fill))
+    return table
+
+
+def demo(debug: options.DebugOption = False) -> None:
+    """Train on embedded data and show the result, with a picture where matplotlib is installed."""
+    with session(debug=debug):
+        from kstonet.demo import main
+
+        main()

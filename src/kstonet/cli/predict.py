@@ -1,0 +1,110 @@
+"""``kstonet predict``, ``kstonet evaluate`` and ``kstonet report``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from kstonet.cli import options
+from kstonet.cli.messages import counted
+from kstonet.cli.output import check_writable, session
+from kstonet.cli.prediction import prediction_table
+from kstonet.cli.scores import score
+from kstonet.cli.stored import StoredModel
+from kstonet.cli.tables import STDIN, format_of, read_table, write_table
+from kstonet.cli.training import plain
+
+
+def predict(
+    model: options.ModelArgument,
+    table: options.TableArgument,
+    coverage: Annotated[list[float], typer.Option(metavar="LEVEL", help="Of the intervals; may be repeated.")] = [0.95],  # noqa: B006
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="CSV, TSV, Parquet or Feather; - is standard output (CSV).")
+    ] = STDIN,
+    unknown: options.UnknownOption = options.Unknown.error,
+    format_: options.FormatOption = None,
+    quiet: options.QuietOption = False,
+    json: options.JsonOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Predict the rows of a table, with intervals.
+
+    Regression gives mean, std, lower_95 and upper_95; classification gives
+    class and, for every class, p_CLASS, p_CLASS_lower_95 and p_CLASS_upper_95.
+    """
+    with session(quiet, json, debug) as output:
+        if out != STDIN:
+            format_of(out)
+            check_writable(out)
+        stored = StoredModel.open(model)
+        if stored.model.residuals is None:
+            output.note("the model was stored without intervals; only its predictions are given.")
+        X = stored.encoder.transform(stored.inputs(read_table(table, format_)), unknown)
+        predictions = prediction_table(stored.model, X, coverage)
+        if out != STDIN:
+            write_table(predictions, out)
+            output.say(f"Wrote {counted(len(predictions), 'row')} to {out}: {', '.join(predictions.columns)}")
+            output.result({"rows": len(predictions), "columns": list(predictions.columns), "out": out, "notes": output.notes})
+        elif json:
+            output.result(
+                {"rows": len(predictions), "predictions": plain(predictions.to_dict("records")), "notes": output.notes}
+            )
+        else:
+            write_table(predictions, STDIN)
+
+
+def evaluate(
+    model: options.ModelArgument,
+    table: options.TableArgument,
+    unknown: options.UnknownOption = options.Unknown.error,
+    format_: options.FormatOption = None,
+    quiet: options.QuietOption = False,
+    json: options.JsonOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Compare predictions with the truth, on rows the model was not trained on."""
+    with session(quiet, json, debug) as output:
+        stored = StoredModel.open(model)
+        given = read_table(table, format_)
+        y = stored.truth(given)
+        scores = score(stored.model, stored.encoder.transform(stored.inputs(given), unknown), y)
+        result = {"task": stored.target.task, "target": stored.target.name} | scores.to_dict() | {"notes": output.notes}
+        output.result(result, scores.shown())
+
+
+def report(
+    model: options.ModelArgument,
+    table: options.TableArgument,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = "report.html",
+    train: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="The training table, for a fair comparison with simpler models.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Of the page.")] = None,
+    unknown: options.UnknownOption = options.Unknown.error,
+    format_: options.FormatOption = None,
+    quiet: options.QuietOption = False,
+    json: options.JsonOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Write a page about the model and its predictions, on rows whose target is known."""
+    with session(quiet, json, debug) as output:
+        check_writable(out)
+        from kstonet.report import write_report  # what it needs is not needed to predict
+
+        stored = StoredModel.open(model)
+
+        def taken_apart(place: str, kind: str | None) -> tuple[pd.DataFrame, pd.Series]:
+            given = read_table(place, kind)
+            truth = pd.Series(stored.truth(given), index=given.index, name=stored.target.name)
+            return stored.encoder.conform(stored.inputs(given), unknown), truth
+
+        X, y = taken_apart(table, format_)
+        X_train, y_train = (None, None) if train is None else taken_apart(train, None)
+        encode = partial(stored.encoder.transform, unknown=unknown)
+        write_report(stored.model, X, y, out, title=title, encode=encode, X_train=X_train, y_train=y_train)
+        output.say(f"Written to {out}")
+        output.result({"out": out, "rows": len(y), "notes": output.notes})

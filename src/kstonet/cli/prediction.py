@@ -1,0 +1,63 @@
+"""Predictions as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from kstonet import KStoNetClassifier
+
+
+def prediction_table(model: Any, X: np.ndarray, levels: list[float]) -> pd.DataFrame:
+    """Means or classes with their uncertainty, one row per row of ``X``.
+
+    Parameters
+    ----------
+    model : KStoNetRegressor or KStoNetClassifier
+        Fitted.
+    X : ndarray of shape (n_rows, n_features)
+    levels : list of float
+        Coverages of the intervals.
+
+    Returns
+    -------
+    DataFrame
+        ``mean``, ``std`` and ``lower_95``, ``upper_95`` per level; or ``class`` and, for every class c, ``p_c`` and
+        ``p_c_lower_95``, ``p_c_upper_95`` per level. Without bounds where the model was fitted without intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet import KStoNetRegressor
+    >>> X = np.linspace(-3, 3, 40)[:, None]
+    >>> model = KStoNetRegressor(max_iter=3, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> list(prediction_table(model, X, [0.8, 0.95]).columns)
+    ['mean', 'std', 'lower_80', 'upper_80', 'lower_95', 'upper_95']
+    """
+    levels = list(dict.fromkeys(levels))
+    names = [f"{100 * level:.6g}" for level in levels]
+    honest = model.residuals is not None
+    if isinstance(model, KStoNetClassifier):
+        return _of_classes(model, X, levels if honest else [], names)
+    if not honest:
+        return pd.DataFrame({"mean": model.predict(X)})
+    distribution = model.predict_dist(X)
+    columns = {"mean": distribution.mean, "std": distribution.std}
+    bounds = distribution.interval(levels)
+    for k, name in enumerate(names):
+        columns |= {f"lower_{name}": bounds[:, 0, k], f"upper_{name}": bounds[:, 1, k]}
+    return pd.DataFrame(columns)
+
+
+def _of_classes(model: KStoNetClassifier, X: np.ndarray, levels: list[float], names: list[str]) -> pd.DataFrame:
+    p = model.predict_proba(X)
+    columns: dict[str, np.ndarray] = {"class": model.classes_[p.argmax(axis=1)]}
+    bounds = model.predict_proba_interval(X, levels) if levels else None
+    for j, label in enumerate(model.classes_):
+        columns[f"p_{label}"] = p[:, j]
+        if bounds is not None:
+            for k, name in enumerate(names):
+                columns |= {f"p_{label}_lower_{name}": bounds[:, j, 0, k], f"p_{label}_upper_{name}": bounds[:, j, 1, k]}
+    return pd.DataFrame(columns)

@@ -1,0 +1,194 @@
+"""From a table to a model: what is learned from, how, and what is kept with it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import kstonet
+from kstonet import KStoNetClassifier, KStoNetRegressor
+from kstonet.cli.columns import BOOLEAN, CATEGORY, NUMBER
+from kstonet.cli.encoding import TableEncoder
+from kstonet.cli.messages import InputError, counted, quoted, some
+from kstonet.cli.output import Output
+from kstonet.cli.progress import TUNE, undisturbed, watched
+from kstonet.cli.scores import Scores, score
+from kstonet.cli.target import CLASSIFICATION, Target, find_column
+
+
+@dataclass(frozen=True)
+class Split:
+    """A table taken apart: inputs and target, to train with and to hold out.
+
+    ``held_out`` and ``held_out_y`` are empty where nothing is held out.
+    """
+
+    target: Target
+    encoder: TableEncoder
+    X: np.ndarray
+    y: np.ndarray
+    held_out: np.ndarray
+    held_out_y: np.ndarray
+
+    @property
+    def said(self) -> str:
+        """The table in words."""
+        kinds = [column.kind for column in self.encoder.columns_]
+        groups = [counted(kinds.count(kind), kind) for kind in (NUMBER, BOOLEAN) if kind in kinds]
+        categories = [column for column in self.encoder.columns_ if column.kind == CATEGORY]
+        groups += [some(f"{c.name!r} ({counted(len(c.categories), 'category', 'categories')})" for c in categories)]
+        return f"{counted(len(self.X), 'row')}, {counted(len(kinds), 'column')}: {', '.join(filter(None, groups))}"
+
+
+def split_table(
+    table: pd.DataFrame,
+    wanted: str,
+    *,
+    task: str = "auto",
+    drop: list[str] | None = None,
+    categorical: list[str] | None = None,
+    impute: bool = False,
+    holdout: float = 0.0,
+    seed: int = 0,
+) -> Split:
+    """Find the target, encode the rest, hold rows out."""
+    target_name = find_column(table, wanted)
+    absent = [name for name in drop or () if name not in table.columns]
+    if absent:
+        raise InputError(f"--drop names {quoted(absent)}, not a column; the table has {quoted(table.columns)}.")
+    features = table.drop(columns=[target_name, *(drop or ())])
+    if features.columns.empty:
+        raise InputError(f"beside the target {target_name!r} the table has no columns to predict it from.")
+    target = Target.of(table[target_name], task)
+    y = target.values(table[target_name])
+    held = _held_out(y if target.task == CLASSIFICATION else np.zeros(len(y)), holdout, seed)
+    encoder = TableEncoder(impute=impute, categorical=categorical or ()).fit(features[~held])
+    X, held_out = (encoder.transform(features[rows], unknown="ignore") for rows in (~held, held))
+    return Split(target, encoder, X, y[~held], held_out, y[held])
+
+
+def _held_out(groups: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Rows to hold out: the same share of every class, drawn at random."""
+    if not 0.0 <= share < 1.0:
+        raise InputError(f"--holdout {share:g} must be a share of the rows, from 0 up to but not 1.")
+    order = np.random.default_rng(seed).permutation(len(groups))
+    held = np.zeros(len(groups), dtype=bool)
+    for group in np.unique(groups):
+        members = order[groups[order] == group]
+        held[members[: round(share * len(members))]] = len(members) > 1
+    if share > 0 and not 0 < held.sum() < len(held):
+        raise InputError(
+            f"--holdout {share:g} of {counted(len(groups), 'row')} leaves nothing to train with or nothing to test on."
+        )
+    return held
+
+
+def parse_units(text: str) -> Any:
+    """Units of the hidden layers.
+
+    Examples
+    --------
+    >>> parse_units("5"), parse_units("10,5"), parse_units("tune")
+    ((5,), (10, 5), 'tune')
+    """
+    if text == TUNE:
+        return text
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"--units {text!r} must be a whole number such as 5, or several such as 10,5 for several layers."
+        ) from None
+
+
+def parse_number(name: str, text: str, *words: str) -> Any:
+    """A number, or one of some words.
+
+    Examples
+    --------
+    >>> parse_number("gamma", "0.5", "scale"), parse_number("gamma", "scale", "scale")
+    (0.5, 'scale')
+    """
+    if text in words:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--{name} {text!r} must be a number or {', '.join(words)}.") from None
+
+
+def new_model(target: Target, **parameters: Any) -> Any:
+    """The estimator of a task, before it is fitted."""
+    return (KStoNetClassifier if target.task == CLASSIFICATION else KStoNetRegressor)(**parameters)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training that has ended, perhaps early."""
+
+    model: Any
+    seconds: float
+    interrupted: bool
+    held_out: Scores | None
+
+
+def train(output: Output, model: Any, split: Split) -> Training:
+    """Fit, with progress; Ctrl-C ends it with the iterations so far, if there are any."""
+    watch = {"X_val": split.held_out, "y_val": split.held_out_y} if len(split.held_out) else {}
+    started = time.perf_counter()
+    with watched(output, model) as interrupted:
+        try:
+            model.fit(split.X, split.y, **watch)
+        except KeyboardInterrupt:
+            if not hasattr(model, "n_iter_"):
+                raise
+        stopped = interrupted()
+        seconds = time.perf_counter() - started
+        with undisturbed():
+            if stopped:
+                _settle(output, model, split.X[:1])
+            scores = score(model, split.held_out, split.held_out_y) if watch else None
+    return Training(model, seconds, stopped, scores)
+
+
+def _settle(output: Output, model: Any, X: np.ndarray) -> None:
+    """An interruption may have come before the intervals: then the model is one of means."""
+    if model.residuals is None:
+        return
+    ask = model.predict_proba_interval if isinstance(model, KStoNetClassifier) else model.predict_interval
+    try:
+        ask(X)
+    except AttributeError:
+        model.residuals = None
+        output.note("the training was interrupted before the intervals were prepared: the model predicts without them.")
+
+
+def save_model(training: Training, split: Split, path: str) -> None:
+    """Write the model with all that a later table needs to be understood."""
+    model = training.model
+    metadata = {
+        "table": split.encoder.to_dict(),
+        "target": split.target.to_dict(),
+        "training": {"rows": len(split.X), "seconds": training.seconds, "interrupted": training.interrupted},
+        "held_out": training.held_out.to_dict() if training.held_out else None,
+        "tuned": plain(getattr(model, "tuned_", None)),
+    }
+    with undisturbed():
+        kstonet.save(model, path, metadata=metadata)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it: arrays are lists, other things their names."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else repr(value)

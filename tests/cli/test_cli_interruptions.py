@@ -1,0 +1,118 @@
+"""Ctrl-C at every stage of a training: the signal is raised where the stage calls something."""
+
+import json
+import signal
+
+import pytest
+
+import kstonet
+from kstonet.cli import predict
+from kstonet.estimators import base, intervals
+from kstonet.estimators import kstonet as estimators
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Make a function raise SIGINT at one of its calls, before it does its work."""
+
+    def interrupt(owner, name, call=1):
+        original, count = getattr(owner, name), 0
+
+        def interrupted(*args, **kwargs):
+            nonlocal count
+            count += 1
+            if count == call:
+                signal.raise_signal(signal.SIGINT)
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, interrupted)
+
+    return interrupt
+
+
+@pytest.fixture
+def fit(run, tmp_path, flats):
+    """Fit, interrupted: what the command said, and the first line of predictions if there is a model."""
+    flats.to_csv(tmp_path / "flats.csv", index=False)
+    handler = signal.getsignal(signal.SIGINT)
+
+    def fit(*options, target="price"):
+        path = tmp_path / "m.kstonet"
+        result = run("fit", tmp_path / "flats.csv", "-t", target, "--max-iter", 6, "-o", path, "--json", *options, code=130)
+        assert signal.getsignal(signal.SIGINT) is handler
+        assert "Traceback" not in result.output
+        if not path.exists():
+            return result, None
+        assert json.loads(result.stdout)["interrupted"]
+        assert kstonet.load(path).callback is None
+        return result, run("predict", path, tmp_path / "flats.csv", "-q").stdout.splitlines()[0]
+
+    return fit
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_while_it_trains(fit, interrupt, quiet):
+    interrupt(base.Progress, "update", call=3)
+    result, columns = fit(*quiet)
+    assert json.loads(result.stdout)["iterations"] == 3
+    assert columns == "mean,std,lower_95,upper_95"
+
+
+def test_before_the_first_iteration(fit, interrupt):
+    interrupt(base, "initial_latents")
+    result, columns = fit()
+    assert columns is None
+    assert result.stdout == ""
+    assert result.stderr.endswith("Error: interrupted.\n")
+
+
+def test_while_intervals_are_calibrated(fit, interrupt):
+    interrupt(intervals, "cross_fitted")
+    result, columns = fit()
+    assert "Note: interrupted while intervals were prepared" in result.stderr
+    assert json.loads(result.stdout)["iterations"] == 6
+    assert columns == "mean,std,lower_95,upper_95"
+
+
+def test_as_soon_as_intervals_are_begun(fit, interrupt):
+    for target, columns in (("price", "mean"), ("heat", "class,p_gas,p_oil,p_wood")):
+        interrupt(estimators.BaseKStoNet, "_first_layer_uncertainty")
+        result, found = fit(target=target)
+        assert "the model predicts without them" in result.stderr
+        assert found == columns
+
+
+def test_twice(fit, interrupt):
+    interrupt(base.Progress, "update", call=2)
+    interrupt(estimators, "joint_refits")  # what is still done for the intervals
+    result, columns = fit()
+    assert json.loads(result.stdout)["iterations"] == 2
+    assert columns == "mean"
+
+
+def test_while_parameters_are_searched(fit, interrupt):
+    interrupt(base.Progress, "update", call=2)  # of a candidate, which alone would end
+    result, columns = fit("--tune")
+    assert columns is None
+    assert result.stderr.endswith("Error: interrupted.\n")
+
+
+def test_after_a_search(run, tmp_path, flats, monkeypatch):
+    """The search is done, the training of the chosen network is not: what was tried is shown all the same."""
+    flats.head(40).to_csv(tmp_path / "flats.csv", index=False)
+    original = estimators.BaseKStoNet._finished
+
+    def finished(self, *args):
+        if hasattr(self, "tuned_"):
+            signal.raise_signal(signal.SIGINT)
+        return original(self, *args)
+
+    monkeypatch.setattr(estimators.BaseKStoNet, "_finished", finished)
+    result = run("tune", tmp_path / "flats.csv", "-t", "price", "--max-iter", 2, "--over", "C", code=130)
+    assert "Chosen: rbf" in result.stdout
+
+
+def test_other_commands(run, regression, interrupt):
+    interrupt(predict, "score")
+    result = run("evaluate", *reversed(regression), code=130)
+    assert result.output == "Error: interrupted.\n"
