@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test test-long test-torch lint bench experiments docs clean
+.PHONY: demo test test-long test-torch test-browser lint bench experiments docs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,6 +23,12 @@ test-long: $(VENV)/.installed   ## slow checks at full size
 test-torch: $(VENV)/.installed  ## the same engine on PyTorch tensors (CPU build)
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pytest tests/gram/test_torch.py
+
+test-browser: $(VENV)/.installed  ## the report in a headless Chromium, installed where we may; skipped where there is none
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[browser]"
+	@{ command -v chromium && command -v chromedriver; } >/dev/null 2>&1 || test "$$(id -u)" != 0 || \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } || true
+	$(BIN)/python -m pytest tests/browser
 
 lint: $(VENV)/.installed        ## style and types
 	$(BIN)/ruff check .

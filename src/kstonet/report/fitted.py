@@ -1,0 +1,158 @@
+"""What was fitted, and how the training went."""
+
+from __future__ import annotations
+
+import inspect
+import platform
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+import kstonet
+from kstonet.report.charts import axis, chart, figure, grid, mark
+from kstonet.report.inputs import Subject
+from kstonet.report.markup import Markup, count, element, fixed, number, paragraph, percent, table
+
+PARTS = {"impute": "imputation of the hidden values", "first_layer": "first layer", "regressions": "layers above"}
+
+
+def support_share(subject: Subject) -> np.ndarray | None:
+    """Support vectors of a unit as a share of the training rows, mean over units, per iteration."""
+    kept = _path(subject.model, "n_support")
+    return None if kept is None or subject.n_train is None else kept / subject.n_train
+
+
+def fitted_section(subject: Subject) -> list[Markup]:
+    """Parameters, sizes, seconds and versions."""
+    model = subject.model
+    outputs = count(len(model.classes_), "class") if hasattr(model, "classes_") else count(len(model._y_scaler.mean), "target")
+    units = " – ".join(str(layer.weights.shape[1]) for layer in model._uppers[-1].layers[1:])
+    facts: dict[str, Any] = {
+        "Model": type(model).__name__,
+        "Network": f"{count(model.n_features_in_, 'input')} – {units} hidden – {outputs}",
+        "Trained on": "not known" if subject.n_train is None else count(subject.n_train, "row"),
+        "Judged on": count(subject.n, "row"),
+        "Iterations": f"{model.n_iter_}, the last {len(model._uppers)} averaged",
+    }
+    if hasattr(model, "kernel_"):
+        facts["Kernel"] = "; ".join(_kernel_words(part.kernel) for part in model._expansion.parts)
+        facts["Support vectors"] = _support_words(subject)
+    return [
+        element(
+            "dl", *(element("div", element("dt", name), element("dd", value)) for name, value in facts.items()), class_="facts"
+        ),
+        _seconds(model),
+        _parameters(model),
+        paragraph(_versions(), class_="note"),
+    ]
+
+
+def training_section(subject: Subject) -> list[Markup]:
+    """Loss and score over the iterations, and the support vectors."""
+    model = subject.model
+    classes = hasattr(model, "classes_")
+    loss = "negative log-likelihood" if classes else "share of the variance left"
+    support = support_share(subject)
+    return [
+        paragraph(
+            "Every iteration draws the hidden values of all training rows, then refits every layer to them. The path is "
+            "random: a healthy one falls, then wanders around a level. Predictions are averaged over the shaded iterations."
+        ),
+        grid(
+            _path_chart(model, "Loss", "loss", axis(loss, zero=True)),
+            _path_chart(model, "Score", "score", axis("accuracy" if classes else "R²", style="percent" if classes else None)),
+            None if support is None else _support_chart(model, support),
+            class_="grid small",
+        ),
+    ]
+
+
+def _support_words(subject: Subject) -> str:
+    kept, share = subject.model.n_support_, support_share(subject)
+    if share is None or subject.n_train is None:
+        return f"{kept:,} rows kept"
+    return f"{percent(share[-1], 0)} of the training rows per unit; {percent(kept / subject.n_train, 0)} kept in all"
+
+
+def _kernel_words(kernel: Any) -> str:
+    told = [type(kernel).__name__]
+    for each in fields(kernel):
+        value = getattr(kernel, each.name)
+        if value is not None:
+            text = "one per feature" if np.ndim(value) else number(value) if isinstance(value, float) else _words(value)
+            told.append(f"{each.name} {text}")
+    return ", ".join(told)
+
+
+def _seconds(model: Any) -> Markup:
+    spent = {name: sum(float(record[f"seconds_{part}"]) for record in model.history_) for part, name in PARTS.items()}
+    total = sum(spent.values()) or 1.0
+    rows = [[name, fixed(value, 2), percent(value / total, 0)] for name, value in spent.items()]
+    rows.append(["all iterations", fixed(total, 2), "100 %"])
+    return table(["part", "seconds", "share"], rows, caption="Where the time of the training went", class_="narrow")
+
+
+def _parameters(model: Any) -> Markup:
+    defaults = {name: given.default for name, given in inspect.signature(type(model)).parameters.items()}
+    rows, tuned = [], getattr(model, "tuned_", {})
+    for name, value in model.get_params(deep=False).items():
+        text, default = _words(value), _words(defaults[name])
+        text += f", chosen: {_words(tuned[name])}" if name in tuned else ""
+        rows.append([name, element("b", text) if text != default else text, default])
+    inner = table(["parameter", "value", "default"], rows, caption="Parameters; bold ones are not the default", texts=(0, 1, 2))
+    return element("details", element("summary", "All parameters"), inner)
+
+
+def _words(value: Any) -> str:
+    """A parameter as text, without addresses in memory, which differ from run to run."""
+    if callable(value) and hasattr(value, "__name__"):
+        return f"{value.__name__}(…)"
+    text = repr(value)
+    return type(value).__name__ if " at 0x" in text else text
+
+
+def _versions() -> str:
+    return (
+        f"kstonet {kstonet.__version__}, Python {platform.python_version()}, numpy {np.__version__}, "
+        f"scipy {scipy.__version__}, scikit-learn {sklearn.__version__}."
+    )
+
+
+def _path(model: Any, key: str) -> np.ndarray | None:
+    """A measure of every iteration, or None where there is none."""
+    values = np.array([float(record.get(key, np.nan)) for record in model.history_])
+    return values if np.isfinite(values).any() else None
+
+
+def _averaged(model: Any) -> dict[str, Any]:
+    last = len(model.history_)
+    first = last - len(model._uppers) + 1
+    return mark("span", "faint", x0=first - 0.5, x1=last + 0.5, name="averaged for prediction")
+
+
+def _path_chart(model: Any, title: str, key: str, y: dict[str, Any]) -> Markup:
+    train, validation = _path(model, key), _path(model, f"validation_{key}")
+    assert train is not None  # the loop records both of every iteration
+    steps = np.arange(1, len(train) + 1)
+    watched = validation is not None
+    marks = [_averaged(model), mark("line", x=steps, y=train, name="training rows" if watched else None)]
+    alt = f"{title} of the training rows over {count(len(train), 'iteration')}: from {number(train[0])} to {number(train[-1])}."
+    if validation is not None:
+        marks.append(mark("line", "ink", x=steps, y=validation, name="validation rows", dash=True))
+        alt += f" Validation rows: from {number(validation[0])} to {number(validation[-1])}."
+    return figure(title, chart(alt, x=_iterations(len(train)), y=y, marks=marks))
+
+
+def _support_chart(model: Any, share: np.ndarray) -> Markup:
+    steps = np.arange(1, len(share) + 1)
+    alt = f"Support vectors of a unit, share of the training rows: from {percent(share[0])} to {percent(share[-1])}."
+    y = axis("share of the training rows", style="percent", domain=(0.0, 1.0))
+    marks = [_averaged(model), mark("line", x=steps, y=share)]
+    return figure("Support vectors of a unit", chart(alt, x=_iterations(len(share)), y=y, marks=marks))
+
+
+def _iterations(n: int) -> dict[str, Any]:
+    return axis("iteration", style="count", domain=(0.5, n + 0.5))

@@ -1,0 +1,228 @@
+"""What a report is about: a fitted model, the rows to judge it on, and the rows it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from kstonet.estimators.base import BaseStoNet
+from kstonet.plotting.inputs import chosen_column
+
+FEWEST_ROWS = 10  # below this nothing can be said
+Encoder = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as they were given, and as the model wants them.
+
+    Parameters
+    ----------
+    values : pandas.DataFrame or ndarray of shape (n, columns)
+    names : tuple of str
+        Of the columns.
+    encode : callable, optional
+        From ``values`` to the numeric matrix of the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = Table(np.array([[1.0, 2.0], [3.0, 4.0]]), ("a", "b"))
+    >>> table.replaced(1, table.picked(1, [1, 0])).encoded()
+    array([[1., 4.],
+           [3., 2.]])
+    """
+
+    values: Any
+    names: tuple[str, ...]
+    encode: Encoder | None = None
+
+    @classmethod
+    def of(cls, name: str, X: Any, encode: Encoder | None, model: BaseStoNet) -> Table:
+        """Read X; frames that are not pandas' are read as arrays."""
+        if hasattr(X, "iloc"):
+            table = cls(X, tuple(map(str, X.columns)), encode)
+        else:
+            array = X if isinstance(X, np.ndarray) else np.asarray(X)
+            if array.ndim != 2:
+                raise ValueError(f"{name} has shape {array.shape}; it must be a table of rows and columns.")
+            known = getattr(X, "columns", None)
+            if known is None and encode is None:
+                known = getattr(model, "feature_names_in_", None)
+            if known is None or len(known) != array.shape[1]:
+                known = [f"x{j}" for j in range(array.shape[1])]
+            table = cls(array, tuple(map(str, known)), encode)
+        if len(table) < FEWEST_ROWS:
+            raise ValueError(f"{name} holds {len(table)} rows; a report needs at least {FEWEST_ROWS} to say anything.")
+        return table
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def encoded(self) -> Any:
+        """What the model predicts from."""
+        return self.values if self.encode is None else self.encode(self.values)
+
+    def matrix(self) -> np.ndarray:
+        """The same as a plain array of numbers."""
+        return np.asarray(check_array(self.encoded(), dtype=np.float64, input_name="X"))
+
+    def taken(self, rows: Any) -> Table:
+        """Some of the rows, or some of them several times."""
+        values = self.values.iloc[rows] if hasattr(self.values, "iloc") else self.values[rows]
+        return Table(values, self.names, self.encode)
+
+    def picked(self, column: int, rows: Any) -> Any:
+        """The values of one column in some rows, in the column's own type."""
+        return self.values.iloc[rows, column].array if hasattr(self.values, "iloc") else self.values[rows, column]
+
+    def replaced(self, column: int, values: Any) -> Table:
+        """The same rows with other values in one column."""
+        changed = self.values.copy()
+        if hasattr(changed, "isetitem"):
+            changed.isetitem(column, values)
+        else:
+            changed[:, column] = values
+        return Table(changed, self.names, self.encode)
+
+    def labels(self, rows: Any) -> list[str]:
+        """What some rows are called: by the frame's index, or by their position, from 0."""
+        return [str(label) for label in (self.values.index[rows] if hasattr(self.values, "iloc") else rows)]
+
+    def column(self, column: int) -> np.ndarray:
+        """One column to look at: float64 with nan for what is missing where it holds numbers, else texts (None: missing)."""
+        frame = hasattr(self.values, "iloc")
+        values = self.values.iloc[:, column] if frame else self.values[:, column]
+        if getattr(values.dtype, "kind", "O") in "iuf":
+            return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan) if frame else values.astype(np.float64))
+        missing = np.asarray(values.isna()) if frame else np.array([value is None or value != value for value in values])
+        return np.array([None if gone else str(value) for value, gone in zip(values, missing, strict=True)], dtype=object)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Everything that the sections ask about.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    rows : Table
+        The rows to judge the model on.
+    y : ndarray of shape (n,)
+        One target, or labels.
+    target : str
+        What it is called.
+    column : int
+        Which of the model's targets it is.
+    train : Table, optional
+        The rows the model was trained on, with ``y_train``.
+    y_train : ndarray, optional
+    seen : ndarray of bool of shape (n,), optional
+        Rows that have exactly the features of a training row; None where the training rows are not known.
+    reference : ndarray, optional
+        The training rows as the model standardises them.
+    """
+
+    model: Any
+    rows: Table
+    y: np.ndarray
+    target: str
+    column: int
+    train: Table | None
+    y_train: np.ndarray | None
+    seen: np.ndarray | None
+    reference: np.ndarray | None
+
+    @property
+    def name(self) -> str:
+        """What the model is called: K-StoNet or StoNet."""
+        return "K-StoNet" if type(self.model).__name__.startswith("K") else "StoNet"
+
+    @property
+    def n(self) -> int:
+        """Rows to judge the model on."""
+        return len(self.rows)
+
+    @property
+    def n_train(self) -> int | None:
+        """Rows the model was trained on, where known."""
+        return None if self.reference is None else len(self.reference)
+
+    @property
+    def on_training_rows(self) -> bool:
+        """Whether all rows are training rows."""
+        return self.seen is not None and bool(self.seen.all())
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether the model was fitted with intervals."""
+        return self.model.residuals is not None
+
+
+def read_subject(
+    model: Any, X: Any, y: Any, *, encode: Encoder | None, X_train: Any, y_train: Any, target: int | None
+) -> Subject:
+    """Check what was given and put it in order."""
+    if isinstance(model, Pipeline):
+        raise TypeError("model is a Pipeline; give its last step, model[-1], and encode=model[:-1].transform.")
+    if not isinstance(model, BaseStoNet):
+        raise TypeError(f"model is a {type(model).__name__}; a report is about a fitted KStoNet or StoNet estimator.")
+    check_is_fitted(model)
+    if model._precomputed:
+        raise ValueError("kernel='precomputed': the columns of X are kernel values; a report needs features to speak about.")
+    if (X_train is None) != (y_train is None):
+        given, missing = ("X_train", "y_train") if y_train is None else ("y_train", "X_train")
+        raise ValueError(f"{given} is given without {missing}; a report needs both, or neither.")
+    rows = Table.of("X", X, encode, model)
+    column = 0 if hasattr(model, "classes_") else chosen_column(target, len(model._y_scaler.mean))
+    observed = _targets("y", y, len(rows), column, model)
+    matrix = rows.matrix()
+    if matrix.shape[1] != model.n_features_in_:
+        source = "X" if encode is None else "encode(X)"
+        raise ValueError(
+            f"{source} has {matrix.shape[1]} columns, the model was fitted on {model.n_features_in_}; give the columns of the "
+            "training, and encode where they have to be made numeric first."
+        )
+    train, known, reference = None, None, getattr(model, "_X_fit", None)
+    if X_train is not None:
+        train = Table.of("X_train", X_train, encode, model)
+        known = _targets("y_train", y_train, len(train), column, model)
+        reference = model._x_scaler.forward(train.matrix())
+    seen = None if reference is None else _rows_in(model._x_scaler.forward(matrix), reference)
+    return Subject(model, rows, observed, _target_name(y, column), column, train, known, seen, reference)
+
+
+def _targets(name: str, y: Any, n: int, column: int, model: Any) -> np.ndarray:
+    """One target, or labels the model knows."""
+    labels = hasattr(model, "classes_")
+    values = np.asarray(y) if labels else check_array(y, dtype=np.float64, ensure_2d=False, input_name=name)
+    if len(values) != n:
+        raise ValueError(f"{name} holds {len(values)} values for {n} rows; give one for every row.")
+    if not labels:
+        table = values.reshape(n, -1)
+        if table.shape[1] != len(model._y_scaler.mean):
+            raise ValueError(
+                f"{name} holds {table.shape[1]} targets, the model was fitted on {len(model._y_scaler.mean)}; give all of them."
+            )
+        return np.asarray(table[:, column])
+    unknown = sorted({str(value) for value in set(values.ravel().tolist()) - set(model.classes_.tolist())})
+    if values.ndim != 1 or unknown:
+        what = f"the labels {unknown[:5]}" if unknown else f"an array of shape {values.shape}"
+        raise ValueError(f"{name} holds {what}; the model knows one label per row out of {model.classes_.tolist()}.")
+    return values
+
+
+def _target_name(y: Any, column: int) -> str:
+    name = y.columns[column] if hasattr(y, "columns") else getattr(y, "name", None)
+    return "target" if name is None else str(name)
+
+
+def _rows_in(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which rows occur among others, bit by bit: standardising does the same to both."""
+    known = {row.tobytes() for row in np.ascontiguousarray(others)}
+    return np.array([row.tobytes() in known for row in np.ascontiguousarray(rows)])
