@@ -1,22 +1,26 @@
 """Do prediction intervals cover? The paper's experiment (Section 5.2), and the UCI sets.
 
     python -m experiments.coverage simulated [--sets 100]
-    python -m experiments.coverage uci [--data DIR]          (C and gamma as chosen by experiments.uci)
+    python -m experiments.coverage uci [--splits 5] [--data DIR]
 
 ``simulated``: training sets of 500 rows of the measurement-error data and one test set of 500; coverage of nominal 95 %
 intervals, averaged over the test points, mean and standard deviation over the training sets. "paper" has the paper's settings
 (tanh, C=10, ε=0.05, least squares, training residuals, 50 iterations), at the last iterate and averaged over 25; "default" has
-this library's defaults. ``uci`` compares the three kinds of residuals on the original splits.
+this library's defaults. ``uci`` compares the three kinds of residuals on the original splits, C and gamma chosen inside the
+training rows.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from experiments.common import Results, parser, rmse, split_of
-from experiments.uci import LEVELS
+from experiments.common import Results, parser, rmse
+from experiments.splits import Split
+from experiments.uci import LEVELS, SETS, TUNED
 from kstonet import KStoNetRegressor
 from kstonet.datasets import make_measurement_error
 from kstonet.metrics import coverage, crps_gaussian, mean_width, nll_gaussian, winkler_score
@@ -51,21 +55,15 @@ def one_set(seed: int) -> dict[str, Any]:
     return {name: scores(KStoNetRegressor(random_state=seed, **s).fit(X, y), X_test, y_test) for name, s in SETTINGS.items()}
 
 
-def one_split(name: str, split: int, chosen: dict[str, float], data: str | None) -> dict[str, Any]:
+def one_split(name: str, number: int, data: str | None) -> dict[str, Any]:
     """All kinds of residuals on one split of a UCI set."""
-    X, y, X_test, y_test = split_of(name, split, data)
-    out: dict[str, Any] = {}
-    for kind in KINDS:
-        model = KStoNetRegressor(random_state=0, residuals=kind, **chosen).fit(X, y)
-        out[kind] = scores(model, X_test, y_test)
-        if kind != "training":
-            model.calibrate()
-            bounds = model.predict_interval(X_test, LEVELS)
-            out[f"{kind}, conformal"] = {
-                f"coverage_{v}": float(coverage(y_test, bounds[:, :, i])) for i, v in enumerate(LEVELS)
-            }
-            out[f"{kind}, conformal"] |= {f"width_{v}": float(mean_width(bounds[:, :, i])) for i, v in enumerate(LEVELS)}
-    return out
+    split = Split.load(name, number, data)
+    X, y = split.rows
+    models = {"crossfit": KStoNetRegressor(**TUNED["rbf"], random_state=0).fit(X, y)}
+    for kind in KINDS[:-1]:
+        models[kind] = clone(models["crossfit"]).set_params(**models["crossfit"].tuned_, residuals=kind).fit(X, y)
+    calibrated = {f"{kind}, conformal": copy.copy(models[kind]).calibrate() for kind in KINDS[1:]}
+    return split.judge(models | calibrated, scores)
 
 
 def table(rows: dict[str, list[dict[str, float]]], deviation: bool) -> str:
@@ -87,17 +85,16 @@ def main() -> None:
     arguments = parser(__doc__ or "", "coverage")
     arguments.add_argument("which", choices=("simulated", "uci"))
     arguments.add_argument("--sets", type=int, default=100, help="training sets of the simulated experiment")
+    arguments.add_argument("--splits", type=int, default=5, help="splits of the UCI sets")
     given = arguments.parse_args()
     results = Results(given.out)
     if given.which == "simulated":
         for seed in range(given.sets):
             results.run(f"simulated|{seed}", lambda seed=seed: one_set(seed))
     else:
-        for key, part in Results(given.out.with_name("uci.json")).parts.items():
-            if key.endswith("|units"):
-                continue
-            name, split = key.split("|")
-            results.run(f"uci|{key}", lambda n=name, s=int(split), c=part["chosen"]: one_split(n, s, c, given.data))
+        for number in range(given.splits):
+            for name in SETS:
+                results.run(f"uci|{name}|{number}", lambda name=name, number=number: one_split(name, number, given.data))
     text = "# Coverage of prediction intervals\n\nMade by `python -m experiments.coverage simulated` and `... uci`.\n"
     simulated = [part for key, part in results.parts.items() if key.startswith("simulated|")]
     if simulated:

@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from experiments import common, coverage, probabilities, uci  # noqa: E402
+from experiments.splits import Split  # noqa: E402
+from kstonet import KStoNetRegressor  # noqa: E402
 from kstonet.datasets import make_measurement_error  # noqa: E402
+from kstonet.estimators import search  # noqa: E402
 
 
 def test_results_survive_a_kill(tmp_path):
@@ -42,41 +45,65 @@ results.run("b", lambda: time.sleep(60) or {{}})
     assert list(json.loads((tmp_path / "r.json").read_text())["parts"]) == ["a", "b"]
 
 
-def test_choice_is_the_smallest_validation_error():
-    class Model:
-        def __init__(self, C, gamma):
-            self.error = abs(np.log10(C) - 1.5) + abs(gamma - 0.5)
+X, Y = make_measurement_error(160, random_state=0)
+TRAIN, TEST = np.arange(110), np.arange(110, 160)
 
-        def fit(self, X, y):
-            return self
 
-        def predict(self, X):
-            return np.full(len(X), self.error)
+def test_test_rows_are_judged_once_and_never_shown():
+    split = Split(X, Y, TRAIN, TEST)
+    shown, _ = split.rows
+    assert not set(map(tuple, shown)) & set(map(tuple, X[TEST]))
+    seen = []
+    judged = split.judge({"a": "model"}, lambda model, *rows: seen.append(rows) or {"model": model})
+    assert judged == {"a": {"model": "model"}}
+    np.testing.assert_array_equal(seen[0][0], X[TEST])
+    with pytest.raises(RuntimeError, match="closed"):
+        _ = split.rows
+    with pytest.raises(RuntimeError, match="closed"):
+        split.judge({}, lambda *_: {})
+    with pytest.raises(ValueError, match="in common"):
+        Split(X, Y, TRAIN, np.array([109]))
 
-    X, y = np.zeros((20, 2)), np.zeros(20)
-    chosen, table = common.choose(Model, X, y, common.validation_parts(20, 2, 0))
-    assert chosen == {"C": 30.0, "gamma": 0.5}  # from the grid, then three times its best
-    assert len(table) == 14
-    for fit, look in common.validation_parts(20, 3, 0):
-        assert len(look) == 4
-        assert not set(fit) & set(look)
+
+def test_no_test_row_reaches_a_fit(monkeypatch):
+    """Everything the experiment fits, searches included, sees training rows only."""
+    fitted = []
+    for estimator in (KStoNetRegressor, uci.SameSearchSVR):
+        original = estimator.fit
+
+        def spy(self, X, y, *arguments, original=original, **named):
+            fitted.append(np.asarray(y))
+            return original(self, X, y, *arguments, **named)
+
+        monkeypatch.setattr(estimator, "fit", spy)
+    y = np.where(np.arange(160) < 110, Y, 1e6 + Y)  # test rows give themselves away
+    monkeypatch.setattr(Split, "load", classmethod(lambda cls, *_: cls(X, y, TRAIN, TEST)))
+    small_search(monkeypatch)
+    uci.one_split("yacht", 0, "rbf", None)
+    assert len(fitted) > 5
+    assert max(np.abs(y).max() for y in fitted) < 1e3
+
+
+def small_search(monkeypatch):
+    monkeypatch.setattr(search, "CS", (1.0, 10.0))
+    monkeypatch.setattr(search, "GAMMA_MULTIPLES", (1.0,))
+    monkeypatch.setattr(search, "RUNGS", ((0.05, 1),))
 
 
 def test_small_runs(monkeypatch, tmp_path):
-    X, y = make_measurement_error(160, random_state=0)
-    monkeypatch.setattr(uci, "split_of", lambda *_: (X[:110], y[:110], X[110:], y[110:]))
-    monkeypatch.setattr(coverage, "split_of", uci.split_of)
+    monkeypatch.setattr(Split, "load", classmethod(lambda cls, *_: cls(X, Y, TRAIN, TEST)))
+    small_search(monkeypatch)
     results = common.Results(tmp_path / "uci.json")
-    part = results.run("yacht|0", lambda: uci.one_split("yacht", 0, None))
+    part = results.run("yacht|0|rbf", lambda: uci.one_split("yacht", 0, "rbf", None))
     assert 0.5 < part["coverage"]["0.95"] <= 1.0
-    assert part["rmse"] < y.std() * 1.2
-    wide = results.run("yacht|0|units", lambda: uci.wider("yacht", 0, part, None))
-    assert wide["units"] in (5, 20)
-    assert "| yacht | 5 | 1 |" in uci.summary(results)
-    assert f"chosen: {wide['units']}" in uci.summary(results)
-    kinds = coverage.one_split("yacht", 0, part["chosen"], None)
+    assert part["rmse"] < Y.std() * 1.2
+    others = results.run("yacht|0|rivals", lambda: uci.one_split("yacht", 0, "rivals", None))
+    assert others["random forest"]["rmse"] < Y.std() * 1.2
+    assert "| yacht | rbf | 1 |" in uci.summary(results)
+    assert "| yacht | 1 | " in uci.summary(results)
+    kinds = coverage.one_split("yacht", 0, None)
     assert set(kinds) == {"training", "loo", "loo, conformal", "crossfit", "crossfit, conformal"}
-    assert kinds["training"]["rmse"] == kinds["crossfit"]["rmse"]  # the kind of residuals changes the intervals only
+    assert kinds["training"]["rmse"] == pytest.approx(kinds["crossfit"]["rmse"], rel=0.01)  # residuals change the intervals
     assert "| crossfit |" in coverage.table({kind: [scores] for kind, scores in kinds.items()}, deviation=False)
 
 
