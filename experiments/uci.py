@@ -69,7 +69,10 @@ def one_split(
 
 def first_layer_choice(network: KStoNetRegressor) -> dict[str, Any]:
     """The kernel and C whose first layer alone was best on the validation parts."""
-    return min((row for row in network.tuning_["table"] if row["iterations"] == 0), key=lambda row: row["score"])
+    alone = [row for row in network.tuning_["table"] if row["iterations"] == 0]
+    parts = max(len(row["scores"]) for row in alone)
+    stayed = [row for row in alone if len(row["scores"]) == parts]  # others were dropped on the way
+    return min(stayed, key=lambda row: row["score"])
 
 
 class SameSearchSVR:

@@ -18,7 +18,7 @@ from experiments import common, coverage, probabilities, uci  # noqa: E402
 from experiments.splits import Split  # noqa: E402
 from kstonet import KStoNetRegressor  # noqa: E402
 from kstonet.datasets import make_measurement_error  # noqa: E402
-from kstonet.estimators import search  # noqa: E402
+from kstonet.estimators import candidates, search  # noqa: E402
 
 
 def test_results_survive_a_kill(tmp_path):
@@ -85,8 +85,8 @@ def test_no_test_row_reaches_a_fit(monkeypatch):
 
 
 def small_search(monkeypatch):
-    monkeypatch.setattr(search, "CS", (1.0, 10.0))
-    monkeypatch.setattr(search, "GAMMA_MULTIPLES", (1.0,))
+    monkeypatch.setattr(candidates, "CS", (1.0, 10.0))
+    monkeypatch.setattr(candidates, "GAMMA_MULTIPLES", (1.0,))
     monkeypatch.setattr(search, "RUNGS", ((0.05, 1),))
 
 
