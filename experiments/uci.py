@@ -62,6 +62,7 @@ def one_split(
     return {
         **scored["kstonet"],
         "svr_rmse": scored["svr"]["rmse"],
+        "device": device or "cpu",
         "chosen": network.tuning_["reason"],
         "svr_chosen": {key: str(value) for key, value in first_layer_choice(network).items()},
     }
@@ -184,6 +185,18 @@ def _line(name: str, column: str, rows: list[dict[str, Any]]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def write(results: Results) -> str:
+    """The tables as a Markdown file beside the results."""
+    table = summary(results)
+    devices = {key.split("|")[0]: part["device"] for key, part in results.parts.items() if part.get("device", "cpu") != "cpu"}
+    text = "# UCI sets, original splits\n\nMade by `python -m experiments.uci` (± standard error over the splits; columns and rules "
+    text += "in its first lines).\n"
+    if devices:
+        text += f"Trained with the Gram matrix on a GPU (`--device cuda`): {', '.join(devices)}.\n"
+    results.path.with_suffix(".md").write_text(f"{text}\n{table}\n")
+    return table
+
+
 def main() -> None:
     """Run what is missing and print the table."""
     arguments = parser(__doc__ or "", "uci")
@@ -201,11 +214,7 @@ def main() -> None:
                     f"{name}|{number}|{column}",
                     lambda n=name, s=number, c=column: one_split(n, s, c, given.data, given.device, given.n_jobs),
                 )
-    table = summary(results)
-    given.out.with_suffix(".md").write_text(
-        f"# UCI sets, original splits\n\nMade by `python -m experiments.uci` (± standard error over the splits).\n\n{table}\n"
-    )
-    print(table)
+    print(write(results))
 
 
 if __name__ == "__main__":
