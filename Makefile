@@ -15,7 +15,7 @@ demo: $(VENV)/.installed        ## train a K-StoNet with intervals on embedded d
 	$(BIN)/python -m kstonet.demo
 
 test: $(VENV)/.installed        ## the default suite, minutes
-	$(BIN)/python -m pytest
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 test-long: $(VENV)/.installed   ## slow checks at full size
 	$(BIN)/python -m pytest tests/long

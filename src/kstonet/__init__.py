@@ -10,6 +10,7 @@ from kstonet.estimators import (
     StoNetRegressor,
 )
 from kstonet.gram.memory import GramTooLargeError
+from kstonet.onnx_export import to_onnx
 from kstonet.persistence import load, save
 
 __version__ = "0.1.0.dev0"
@@ -26,4 +27,5 @@ __all__ = [
     "__version__",
     "load",
     "save",
+    "to_onnx",
 ]

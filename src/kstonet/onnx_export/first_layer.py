@@ -1,0 +1,99 @@
+"""The first layer as a graph: kernel expansions of all averaged iterates, and the variance of their values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from kstonet.layers.expansion import Expansion, ExpansionPart
+from kstonet.onnx_export.functions import kernel_diagonal, kernel_values
+from kstonet.onnx_export.graph import Value, op, product
+from kstonet.onnx_export.network import quadratic_forms
+from kstonet.uncertainty.margin import MarginFactor
+from kstonet.uncertainty.network import LinearUncertainty, MarginUncertainty
+
+BLOCK = 128  # rows of an inverse factor: large enough for a fast product, small enough to leave out most of its zeros
+
+
+def first_features(x: Value, expansion: Expansion) -> list[Value]:
+    """The values the coefficients of every part multiply, shape (q, n) each."""
+    features = []
+    for k, part in enumerate(map(_not_empty, expansion.parts)):
+        with x.graph.scope(f"kernel_{k}"):
+            features.append(x.take(part.basis, axis=0) if part.kernel is None else kernel_values(part.kernel, x, part.basis))
+    return features
+
+
+def first_values(features: list[Value], expansion: Expansion) -> Value:
+    """Values of the first layer, shape (iterates, units, n)."""
+    iterates = len(expansion.intercept)
+    pieces = []
+    for own, part in zip(features, map(_not_empty, expansion.parts), strict=True):
+        flat = part.coef.reshape(iterates * len(part.units), -1)  # one product for all iterates
+        pieces.append(product(flat, own).reshaped(iterates, len(part.units), -1))
+    return _in_order(pieces, expansion, axis=1) + expansion.intercept[:, :, None]
+
+
+def _in_order(pieces: list[Value], expansion: Expansion, axis: int) -> Value:
+    """The units of all parts along one axis, in their own order."""
+    if len(pieces) == 1:
+        return pieces[0]
+    order = np.argsort(np.concatenate([part.units for part in expansion.parts]))
+    return op("Concat", *pieces, axis=axis).take(order, axis=axis)
+
+
+def _not_empty(part: ExpansionPart) -> ExpansionPart:
+    """A part whose units are all constants, with one row that they weigh by zero: runtimes disagree on empty matrices."""
+    if part.coef.shape[2]:
+        return part
+    basis = np.zeros((1, *part.basis.shape[1:]), dtype=part.basis.dtype)
+    return replace(part, basis=basis, coef=np.zeros((*part.coef.shape[:2], 1)))
+
+
+def first_variance(x: Value, features: list[Value], first: MarginUncertainty | LinearUncertainty) -> Value:
+    """Variance of the values, which are independent of each other; shape (units, n), or (1, units, n)."""
+    if isinstance(first, LinearUncertainty):
+        return _linear_variance(features[0], first)
+    return _margin_variance(x, features, first)
+
+
+def _linear_variance(inputs: Value, first: LinearUncertainty) -> Value:
+    """x̃ᵀ Cov x̃ with x̃ = (1, x)."""
+    covariance = np.einsum("jajb->jab", first.regression.covariance)
+    if covariance.shape[1] == 1:  # the row that :func:`_not_empty` added
+        covariance = np.pad(covariance, ((0, 0), (0, 1), (0, 1)))
+    return quadratic_forms(inputs.with_axis(0), covariance[None])
+
+
+def _margin_variance(x: Value, features: list[Value], first: MarginUncertainty) -> Value:
+    """Eq. (SVRvareq): K_zz - |L⁻¹K_Mz|² + (1 - 1ᵀK_MM⁻¹K_Mz)²/(1ᵀK_MM⁻¹1) for every unit."""
+    pieces = []
+    for part, values in zip(map(_not_empty, first.expansion.parts), features, strict=True):
+        assert part.kernel is not None
+        margins = [first.factors[unit] for unit in part.units.tolist()]
+        lift, weight = np.zeros((len(margins), part.coef.shape[2])), np.zeros(len(margins))  # an empty margin set: K_zz alone
+        for k, margin in enumerate(margins):
+            if len(margin.columns):
+                lift[k, margin.columns] = solve_triangular(margin.factor.T, margin.ones, check_finite=False)  # K_MM⁻¹1
+                weight[k] = 1.0 / (margin.ones @ margin.ones)
+        explained = op("Concat", *(_explained(values, margin) for margin in margins), axis=0)
+        rest = 1.0 - product(lift, values)
+        pieces.append(op("Max", kernel_diagonal(part.kernel, x) - explained, 0.0) + weight[:, None] * rest * rest)
+    return _in_order(pieces, first.expansion, axis=0)
+
+
+def _explained(values: Value, margin: MarginFactor) -> Value:
+    """|L⁻¹K_Mz|² in blocks of rows of L⁻¹, without the zeros right of its diagonal; shape (1, n)."""
+    columns, size = margin.columns, len(margin.columns)
+    inverse = solve_triangular(margin.factor, np.eye(size), lower=True, check_finite=False)
+    if not size:  # nothing is explained: any row, times zero
+        columns, size, inverse = np.zeros(1, dtype=int), 1, np.zeros((1, 1))
+    own = values.take(columns, axis=0)
+    squares = []
+    for start in range(0, size, BLOCK):
+        stop = min(start + BLOCK, size)
+        below = own if stop == size else op("Slice", own, [0], [stop], [0])
+        squares.append(product(inverse[start:stop, :stop], below).sum_of_squares())
+    return op("Sum", *squares)

@@ -1,0 +1,187 @@
+"""What a fitted model gives to a graph, and :func:`to_onnx`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+import kstonet
+from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
+from kstonet.layers.expansion import Expansion, ExpansionPart
+from kstonet.onnx_export.first_layer import first_features, first_values, first_variance
+from kstonet.onnx_export.graph import Graph, Output, Value, op, storable
+from kstonet.onnx_export.network import forward, variances
+from kstonet.uncertainty.conformal import ConformalFactor
+
+REGRESSORS, CLASSIFIERS = (KStoNetRegressor, StoNetRegressor), (KStoNetClassifier, StoNetClassifier)
+EXPORTED = (*REGRESSORS, *CLASSIFIERS, MultiTargetSVR)
+COVERAGES = [k / 100 for k in range(1, 100)] + [0.995, 0.999]  # whose interval factors a file holds
+
+
+def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True) -> None:
+    """Write the prediction of a fitted model as an ONNX graph, which onnxruntime runs without Python and without kstonet.
+
+    The graph takes rows as ``predict`` does, before any scaling, and gives what ``predict`` gives, to rounding.
+
+    - input ``X``: (rows, features), float64, any number of rows.
+    - Regressors give ``mean``, (rows,) or (rows, targets), as ``predict``; and ``std``, of the same shape, as
+      ``predict(return_std=True)``. Models fitted with ``residuals=None``, and :class:`MultiTargetSVR`, have no ``std``.
+    - Classifiers give ``label``, (rows,), as ``predict``: strings, int64, float64 or bool like ``classes_``; and
+      ``probabilities``, (rows, classes), as ``predict_proba``, with the temperature of ``calibrate``.
+
+    Parameters
+    ----------
+    model : KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier or MultiTargetSVR
+        Fitted, with one of the named kernels.
+    path : str or path-like
+        By convention with the suffix ``.onnx``. An existing file is replaced.
+    return_std : bool, default=True
+        Of regressors. False leaves ``std`` out: means alone are 5 to 20 times faster, and onnxruntime computes all outputs of
+        a graph whichever are asked for.
+
+    Raises
+    ------
+    TypeError
+        For other models, and for kernels that are functions or ``"precomputed"``.
+    ValueError
+        Where the file would exceed the 2 GiB of the format.
+
+    See Also
+    --------
+    save : keeps the model itself, with everything it can answer.
+
+    Notes
+    -----
+    **Intervals.** Half the width of an interval is ``std`` times a factor: the normal quantile, or the conformal one after
+    ``calibrate``. The metadata property ``interval_factors`` holds it as JSON for coverages of 0.01, 0.02, ..., 0.99, 0.995 and
+    0.999: ``{"0.9": 1.64, ...}``, with a list of factors for several targets, and ``null`` where the calibration rows were too
+    few. Other properties are ``model``, ``feature_names``, ``calibration`` ("normal" or "conformal"), and for classifiers
+    ``classes`` and ``calibration_temperature``.
+
+    **Precision.** All numbers are float64: a variance is a difference of nearly equal numbers near the training rows, and
+    float32 would lose it. Cast float32 rows before they are handed in. Outputs differ from those of ``predict`` in the last
+    digits; where ``std`` hangs on a matrix that is nearly singular (a linear kernel with fewer features than support vectors),
+    its own last digits are rounding, and so is more of the difference.
+
+    **Batches.** ``predict`` cuts its rows into blocks, a graph does not: hand in about a thousand rows at a time. A batch takes
+    up to ten times 8 bytes for every row and support vector, 70 MiB for a thousand of each.
+
+    **Missing values** are not refused as in ``predict``: rows with NaN give NaN, and a label without meaning.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> import kstonet
+    >>> X = np.linspace(-3, 3, 60)[:, None]
+    >>> model = kstonet.KStoNetRegressor(max_iter=3, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "sine.onnx"
+    ...     kstonet.to_onnx(model, path)
+    ...     session = onnxruntime.InferenceSession(path)
+    >>> mean, std = session.run(["mean", "std"], {"X": X})
+    >>> np.allclose(mean, model.predict(X)), np.allclose(std**2, model.predict_var(X))
+    (True, True)
+
+    Intervals of 90 %:
+
+    >>> import json
+    >>> factors = json.loads(session.get_modelmeta().custom_metadata_map["interval_factors"])
+    >>> interval = np.column_stack([mean - factors["0.9"] * std, mean + factors["0.9"] * std])
+    >>> np.allclose(interval, model.predict_interval(X, 0.9))
+    True
+    """
+    if not isinstance(model, EXPORTED):
+        names = ", ".join(kind.__name__ for kind in EXPORTED)
+        raise TypeError(f"model is a {type(model).__name__}; kstonet.to_onnx exports {names}.")
+    check_is_fitted(model)
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"path={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first.")
+    x = Graph().input("X", model.n_features_in_).transposed()
+    metadata = {"model": type(model).__name__}
+    if hasattr(model, "feature_names_in_"):
+        metadata["feature_names"] = json.dumps(model.feature_names_in_.tolist())
+    if isinstance(model, MultiTargetSVR):
+        outputs = _of_svr(model, x)
+    elif isinstance(model, REGRESSORS):
+        outputs = _of_regressor(model, x, metadata, return_std)
+    else:
+        outputs = _of_classifier(model, x, metadata)
+    content = x.graph.finished(outputs, metadata, producer_name="kstonet", producer_version=kstonet.__version__)
+    temporary = path.with_name(f".{path.name}.tmp")  # an older file serves until the new one is there, whole
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
+
+
+def _of_svr(model: MultiTargetSVR, x: Value) -> dict[str, Output]:
+    kept, targets = model._kept_rows, len(model.intercept_)
+    part = ExpansionPart(model.kernel_, model._X_fit[kept], kept, model.dual_coef_[None], np.arange(targets))
+    expansion = Expansion((part,), model.intercept_[None])
+    mean = first_values(first_features(x, expansion), expansion).mean(0)
+    return {"mean": _per_row(mean, targets, model)}
+
+
+def _of_regressor(model: Any, x: Value, metadata: dict[str, str], return_std: bool) -> dict[str, Output]:
+    x, features, values = _layers(model, x)
+    size, means, targets = model._y_scaler.scale[:, None], values[-1], len(model._y_scaler.scale)
+    mean = means.mean(0)
+    outputs = {"mean": _per_row(mean * size + model._y_scaler.mean[:, None], targets, model)}
+    if model.residuals is None or not return_std:
+        return outputs
+    with x.graph.scope("first_layer_variance"):
+        first = first_variance(x, features, model._uncertainty.first)
+    first, regression = variances(values, first, model._uncertainty.uppers)
+    noise, iterates = model._noise_model, len(model._uppers)
+    centred = means - mean
+    between = (centred * centred).sum(0) / max(iterates - 1, 1)
+    variance = first.mean(0) * noise.scale[:, None] + regression.mean(0) + between + np.diagonal(noise.covariance)[:, None]
+    outputs["std"] = _per_row(size * op("Sqrt", op("Max", variance, 0.0)), targets, model)
+    metadata["calibration"] = "conformal" if isinstance(model._factor, ConformalFactor) else "normal"
+    metadata["interval_factors"] = json.dumps(_interval_factors(model, targets))
+    return outputs
+
+
+def _of_classifier(model: Any, x: Value, metadata: dict[str, str]) -> dict[str, Output]:
+    x, _, values = _layers(model, x)
+    probabilities = op("Softmax", values[-1], axis=1).mean(0).transposed()
+    temperature = model.calibration_temperature_
+    if temperature == 1.0:
+        probabilities = probabilities / probabilities.sum(1, keepdims=True)
+    else:
+        probabilities = op("Softmax", op("Log", op("Max", probabilities, 1e-300)) / temperature, axis=-1)
+    labels = storable(model.classes_.tolist())  # of dtype object, they are strings or numbers, too
+    winners = op("ArgMax", probabilities, axis=1, keepdims=0)
+    metadata["classes"], metadata["calibration_temperature"] = json.dumps(labels.tolist()), repr(temperature)
+    return {
+        "label": Output(x.graph.constant(labels).take(winners, axis=0), dtype=labels.dtype),
+        "probabilities": Output(probabilities, labels.shape),
+    }
+
+
+def _layers(model: Any, x: Value) -> tuple[Value, list[Value], list[Value]]:
+    """Standardised rows, kernel values, and the values of all layers."""
+    x = (x - model._x_scaler.mean[:, None]) / model._x_scaler.scale[:, None]
+    features = first_features(x, model._expansion)
+    with x.graph.scope("first_layer"):
+        first = first_values(features, model._expansion)
+    return x, features, forward(first, model._uppers)
+
+
+def _per_row(values: Value, targets: int, model: Any) -> Output:
+    """A single target has no axis of its own."""
+    return Output(op("Squeeze", values, [0])) if model._single_target else Output(values.transposed(), (targets,))
+
+
+def _interval_factors(model: Any, targets: int) -> dict[str, Any]:
+    """Half-widths in standard deviations by coverage; JSON has no infinity, which stands for too few calibration rows."""
+    factors = np.reshape(model._factor(np.array(COVERAGES)), (len(COVERAGES), -1))
+    factors = np.broadcast_to(factors, (len(COVERAGES), targets)).astype(object)
+    factors[factors == np.inf] = None
+    return {str(level): row[0] if model._single_target else row for level, row in zip(COVERAGES, factors.tolist(), strict=True)}
