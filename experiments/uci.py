@@ -189,8 +189,8 @@ def write(results: Results) -> str:
     """The tables as a Markdown file beside the results."""
     table = summary(results)
     devices = {key.split("|")[0]: part["device"] for key, part in results.parts.items() if part.get("device", "cpu") != "cpu"}
-    text = "# UCI sets, original splits\n\nMade by `python -m experiments.uci` (± standard error over the splits; columns and rules "
-    text += "in its first lines).\n"
+    text = "# UCI sets, original splits\n\nMade by `python -m experiments.uci` (± standard error over the splits; columns and "
+    text += "rules in its first lines).\n"
     if devices:
         text += f"Trained with the Gram matrix on a GPU (`--device cuda`): {', '.join(devices)}.\n"
     results.path.with_suffix(".md").write_text(f"{text}\n{table}\n")
