@@ -40,14 +40,12 @@ bench: $(VENV)/.installed       ## side-by-side timings; set KSTONET_DATA to use
 	$(BIN)/python benchmarks/svr.py
 
 experiments: $(VENV)/.installed ## the tables in experiments/results/, an hour or more; finished parts are not run again
-	$(BIN)/python -m experiments.uci
-	$(BIN)/python -m experiments.coverage simulated
-	$(BIN)/python -m experiments.coverage uci
-	$(BIN)/python -m experiments.probabilities real
-	$(BIN)/python -m experiments.probabilities simulated
+	$(BIN)/python -m experiments run all
+	$(BIN)/python -m experiments report
 
-docs: $(VENV)/.installed        ## check that the documents' code blocks run
-	$(BIN)/python -m pytest tests/test_documents.py
+docs: $(VENV)/.installed        ## the documentation as pages in docs/_build/html, with the gallery of examples
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,50 @@
+"""
+Watching the training
+=====================
+
+Training repeats two steps: draw the hidden values, refit every layer. ``history_`` keeps a record of every iteration,
+validation rows can watch along, a callback sees each state, and training goes on where it stopped.
+"""
+
+# %%
+# A product of two effects. Rows given as ``X_val`` are looked at after every iteration, never trained on.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from kstonet import KStoNetRegressor
+from kstonet.plotting import TrainingPathDisplay
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-3, 3, size=(700, 3))
+y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=700)
+X, y, X_val, y_val = X[:300], y[:300], X[300:], y[300:]
+
+model = KStoNetRegressor(max_iter=40, residuals=None, warm_start=True, random_state=0)
+model.fit(X, y, X_val=X_val, y_val=y_val)
+
+# %%
+# Training starts from hidden values that already know the targets: the first iteration is as good as plain support vector
+# regressions, and the network improves on it from there. The path goes up and down a little, because hidden values are drawn at
+# random; predictions average over the last iterations. Below, where the time went.
+display = TrainingPathDisplay.from_estimator(model, parts=True)
+display.figure_.set_size_inches(8, 5)
+
+# %%
+# The record of an iteration. ``svr_gap`` is a certificate: all support vector regressions are solved to this relative gap.
+for name, value in model.history_[-1].items():
+    if not name.startswith("seconds"):
+        print(f"{name:18s} {value:.4g}")
+
+# %%
+# With ``warm_start`` another ``fit`` on the same rows adds iterations to those done, on the same kernel matrix.
+model.set_params(max_iter=10).fit(X, y, X_val=X_val, y_val=y_val)
+print(f"{model.n_iter_} iterations, {len(model.history_)} records, validation loss {model.history_[-1]['validation_loss']:.4f}")
+
+# %%
+# ``tol`` stops when the loss (of the validation rows, if there are any) has not fallen by that fraction for a while. A callback
+# may do anything else with the state of an iteration.
+losses = []
+stopped = KStoNetRegressor(max_iter=100, tol=0.01, n_iter_no_change=15, residuals=None, random_state=0)
+stopped.set_params(callback=lambda state: losses.append(state.record.loss)).fit(X, y, X_val=X_val, y_val=y_val)
+print(f"stopped after {stopped.n_iter_} of 100 iterations; the callback saw {len(losses)} losses, the last {losses[-1]:.4f}")
+plt.show()
