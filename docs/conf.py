@@ -6,6 +6,7 @@ import inspect
 import re
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_",
+    "filename_pattern": r"/plot_" if find_spec("optuna") else r"/plot_(?!optuna)",  # shown in any case, run where it can
     "ignore_pattern": r"(^|/)(?!plot_)[^/]*\.py$",
     "within_subsection_order": "gallery_order.Place",
     "abort_on_example_error": True,
