@@ -27,11 +27,13 @@ def interrupt(monkeypatch):
 
         monkeypatch.setattr(owner, name, interrupted)
 
-    return interrupt
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process started in the background ignores Ctrl-C
+    yield interrupt
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
-def fit(run, tmp_path, flats):
+def fit(run, tmp_path, flats, interrupt):
     """Fit, interrupted: what the command said, and the first line of predictions if there is a model."""
     flats.to_csv(tmp_path / "flats.csv", index=False)
     handler = signal.getsignal(signal.SIGINT)
