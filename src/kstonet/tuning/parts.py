@@ -51,6 +51,11 @@ def validation_parts(n: int, seed: int, classes: np.ndarray | None = None, repea
     for repeat in range(default_repeats(n) if repeats is None else repeats):
         rng = np.random.default_rng([seed, repeat])
         order = rng.permutation(n)
+        if classes is None:
+            kept = order[:MOST_ROWS]
+            cut = max(1, int(SHARE * len(kept)))
+            parts.append((np.sort(kept[cut:]), np.sort(kept[:cut])))
+            continue
         order = order[np.argsort(groups[order], kind="stable")]
         first = np.unique(groups[order], return_index=True)[1]
         others = np.delete(order, first)
