@@ -36,6 +36,9 @@ SGD: dict[str, Any] = {
 }  # fmt: skip
 
 
+SEED = 1  # weights w₂ of a typical size, |w₂|² = 3.4; with seed 0 it is 0.7, and the data are nearly pure noise
+
+
 @dataclass(frozen=True)
 class Size:
     """How much of everything; the default is the paper's."""
@@ -48,7 +51,7 @@ class Size:
 @lru_cache(maxsize=1)
 def data(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Training and test rows; made once, since the five regressions behind them take a while."""
-    return make_kernel_network(rows, rows, random_state=0)
+    return make_kernel_network(rows, rows, random_state=SEED)
 
 
 def models(size: Size) -> dict[str, Callable[[], Any]]:
