@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
+BROWSER = { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && command -v chromedriver >/dev/null
 
-.PHONY: demo test test-long test-torch test-browser lint bench experiments docs clean
+.PHONY: demo test test-long test-torch test-browser test-pythons lint bench experiments docs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,11 +25,17 @@ test-torch: $(VENV)/.installed  ## the same engine on PyTorch tensors (CPU build
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pytest tests/gram/test_torch.py
 
-test-browser: $(VENV)/.installed  ## the report in a headless Chromium, installed where we may; skipped where there is none
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[browser]"
-	@{ command -v chromium && command -v chromedriver; } >/dev/null 2>&1 || test "$$(id -u)" != 0 || \
+test-browser: $(VENV)/.installed  ## the report in a headless Chromium, installed where we may; skipped, and said, where there is none
+	@$(BROWSER) || test "$$(id -u)" != 0 || \
 	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } || true
-	$(BIN)/python -m pytest tests/browser
+	@if $(BROWSER); then \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[browser]" && $(BIN)/python -m pytest tests/browser; \
+	else \
+	  echo "SKIPPED: no test of the report in a browser, Chromium is missing. As root: apt-get install chromium chromium-driver"; \
+	fi
+
+test-pythons: $(VENV)/.installed  ## the wheel on every other Python 3.11 to 3.14 found: installed, and a selection of the tests
+	$(BIN)/python tests/pythons.py
 
 lint: $(VENV)/.installed        ## style and types
 	$(BIN)/ruff check .

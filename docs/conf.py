@@ -88,7 +88,7 @@ html_theme_options = {
 copybutton_exclude = ".linenos, .gp, .go"
 
 # What scikit-learn adds to every estimator: described there, in words that point into its own pages.
-OF_SCIKIT_LEARN = re.compile(r"set_\w+_request|get_metadata_routing|set_output|set_params|get_params|fit_transform")
+OF_SCIKIT_LEARN = re.compile(r"set_(\w+_request|output|callbacks|params)|get_metadata_routing|get_params|fit_transform")
 
 
 def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:

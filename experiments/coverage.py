@@ -23,7 +23,7 @@ from experiments.splits import Split
 from experiments.uci import LEVELS, SETS, TUNED
 from kstonet import KStoNetRegressor
 from kstonet.datasets import make_measurement_error
-from kstonet.metrics import coverage, crps_gaussian, mean_width, nll_gaussian, winkler_score
+from kstonet.metrics import coverage, crps_student, mean_width, nll_student, winkler_score
 
 PAPER = {"activation": "tanh", "C": 10.0, "epsilon": 0.05, "penalty": "none", "residuals": "training", "max_iter": 50}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -44,8 +44,8 @@ def scores(model: KStoNetRegressor, X: np.ndarray, y: np.ndarray) -> dict[str, f
     for i, level in enumerate(LEVELS):
         out |= {f"coverage_{level}": float(coverage(y, bounds[:, :, i])), f"width_{level}": float(mean_width(bounds[:, :, i]))}
     out["winkler_0.95"] = float(winkler_score(y, bounds[:, :, LEVELS.index(0.95)], 0.95))
-    out["nll"] = float(nll_gaussian(y, distribution.mean, distribution.std))
-    return out | {"crps": float(crps_gaussian(y, distribution.mean, distribution.std))}
+    out["nll"] = float(nll_student(y, distribution.mean, distribution.std, distribution.df))
+    return out | {"crps": float(crps_student(y, distribution.mean, distribution.std, distribution.df))}
 
 
 def one_set(seed: int) -> dict[str, Any]:

@@ -4,15 +4,23 @@
     python -m experiments.probabilities simulated [--sets 50]
 
 ``real``: five-fold cross-validation on QSAR (if its file is there) and two of scikit-learn's sets: accuracy, Brier score, log
-loss and expected calibration error, before and after ``calibrate()`` (temperature from cross-fitted training rows; no extra
-data). ``simulated``: labels drawn from known logits; how often the nominal 95 % interval of a probability holds the true one.
+loss and expected calibration error. ``simulated``: labels drawn from known logits, 500 training rows, 1,000 new ones; how often
+the nominal 95 % interval of a probability holds the true one, and its mean width.
+
+One fit gives all columns. *paper*: temperature and variance scale one, as after ``residuals="training"``. *tempered*: the
+temperature that fit learns from cross-fitted training rows. *default*: that and the learnt scale of the logits' variance, which
+widens intervals and leaves probabilities as they are.
 """
 
 from __future__ import annotations
 
+import copy
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import balanced_accuracy_score, log_loss, matthews_corrcoef
 from sklearn.model_selection import StratifiedKFold
@@ -22,6 +30,7 @@ from kstonet import KStoNetClassifier, datasets
 from kstonet.metrics import brier_score, expected_calibration_error
 
 UNITS = {"digits": 10}  # the head of a pyramid has as many units as classes
+KINDS = ("smooth", "linear", "strong", "three classes")
 
 
 def load(name: str, data: str | None) -> tuple[np.ndarray, np.ndarray]:
@@ -40,31 +49,48 @@ def one_fold(name: str, fold: int, data: str | None) -> dict[str, Any]:
     out: dict[str, Any] = {"accuracy": float(model.score(X[test], y[test]))}
     labels = model.predict(X[test])
     out |= {"balanced": float(balanced_accuracy_score(y[test], labels)), "mcc": float(matthews_corrcoef(y[test], labels))}
-    for stage in ("plain", "calibrated"):
-        p = model.predict_proba(X[test])
+    for stage in ("paper", "default"):
+        p = stages(model)[stage].predict_proba(X[test])
         out[f"{stage}_brier"] = float(brier_score(y[test], p, labels=model.classes_))
         out[f"{stage}_log_loss"] = float(log_loss(y[test], p, labels=model.classes_))
         out[f"{stage}_ece"] = float(expected_calibration_error(y[test], p, labels=model.classes_))
-        model.calibrate()
-    return out | {"temperature": model.calibration_temperature_}
+    return out | {"temperature": model.calibration_temperature_, "scale": model.logit_variance_scale_}
 
 
-def one_set(seed: int) -> dict[str, Any]:
+def stages(model: KStoNetClassifier) -> dict[str, KStoNetClassifier]:
+    """The fitted model without what it learnt about its probabilities, with part of it, and with all."""
+    tempered = copy.copy(model)
+    tempered.logit_variance_scale_ = 1.0
+    paper = copy.copy(tempered)
+    paper.calibration_temperature_ = 1.0
+    return {"paper": paper, "tempered": tempered, "default": model}
+
+
+def true_logits(kind: str, X: np.ndarray) -> np.ndarray:
+    """Of all classes, (n, classes); the first is zero."""
+    a, b, c = X.T
+    others = {
+        "smooth": [1.5 * np.sin(1.5 * a) + b * c],
+        "linear": [a - b],
+        "strong": [3.0 * np.sin(1.5 * a) + 2.0 * b * c],
+        "three classes": [1.5 * np.sin(1.5 * a), b * c],
+    }
+    return np.column_stack([np.zeros(len(X)), *others[kind]])
+
+
+def one_set(kind: str, C: float, seed: int) -> dict[str, Any]:
     """Probability intervals against the truth, on simulated logits."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(1500, 3))
-    logits = 1.5 * np.sin(1.5 * X[:, 0]) + X[:, 1] * X[:, 2]
-    truth = 1.0 / (1.0 + np.exp(-logits))
-    y = rng.uniform(size=len(X)) < truth
-    model = KStoNetClassifier(C=1.0, random_state=seed).fit(X[:500], y[:500])
+    truth = softmax(true_logits(kind, X), axis=1)
+    y = (rng.uniform(size=(len(X), 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    model = KStoNetClassifier(C=C, random_state=seed).fit(X[:500], y[:500])
     out: dict[str, Any] = {}
-    for stage in ("plain", "calibrated"):
-        bounds = model.predict_proba_interval(X[500:])[:, 1]
-        inside = (bounds[:, 0] <= truth[500:]) & (truth[500:] <= bounds[:, 1])
-        out[f"{stage}_coverage"] = float(inside.mean())
-        out[f"{stage}_width"] = float((bounds[:, 1] - bounds[:, 0]).mean())
-        model.calibrate()
-    return out
+    for stage, staged in stages(model).items():
+        low, high = np.moveaxis(staged.predict_proba_interval(X[500:]), 2, 0)
+        out[f"{stage}_coverage"] = float(((low <= truth[500:]) & (truth[500:] <= high)).mean())
+        out[f"{stage}_width"] = float((high - low).mean())
+    return out | {"temperature": model.calibration_temperature_, "scale": model.logit_variance_scale_}
 
 
 def main() -> None:
@@ -75,12 +101,12 @@ def main() -> None:
     given = arguments.parse_args()
     results = Results(given.out)
     if given.which == "simulated":
-        for seed in range(given.sets):
-            results.run(f"simulated|{seed}", lambda seed=seed: one_set(seed))
+        for seed, kind, C in product(range(given.sets), KINDS, (10.0, 1.0)):
+            results.run(f"simulated {kind}, C={C:g}|{seed}", partial(one_set, kind, C, seed))
     else:
         for name in ("qsar", "breast-cancer", "digits"):
             for fold in range(5):
-                results.run(f"{name}|{fold}", lambda name=name, fold=fold: one_fold(name, fold, given.data))
+                results.run(f"{name}|{fold}", partial(one_fold, name, fold, given.data))
     text = "# Class probabilities\n\nMade by `python -m experiments.probabilities real` and `... simulated`.\n"
     for name in dict.fromkeys(key.split("|")[0] for key in results.parts):
         parts = [part for key, part in results.parts.items() if key.startswith(f"{name}|")]

@@ -26,9 +26,11 @@ from kstonet.metrics import (
     coverage,
     crps_gaussian,
     crps_samples,
+    crps_student,
     expected_calibration_error,
     mean_width,
     nll_gaussian,
+    nll_student,
     pinball_loss,
     pit_values,
     reliability_curve,
@@ -705,6 +707,36 @@ def test_other_bad_options_of_the_classifiers():
         expected_calibration_error([0, 1], [0.2, 0.7], sample_weight=[1, 1, 1])
 
 
+# Student's t
+
+
+@pytest.mark.parametrize("df", [2.5, 4.0, 30.0])
+def test_scores_of_students_t_are_the_integral_and_the_density(df):
+    y, mean, std = 0.7, -0.2, 1.3
+    law = stats.t(df, mean, std * np.sqrt((df - 2) / df))
+    below, above = quad(lambda x: law.cdf(x) ** 2, -np.inf, y)[0], quad(lambda x: law.sf(x) ** 2, y, np.inf)[0]
+    assert crps_student([y], mean, std, df) == pytest.approx(below + above, rel=1e-6)
+    assert nll_student([y], mean, std, df) == pytest.approx(-law.logpdf(y), rel=1e-12)
+
+
+def test_students_t_goes_over_into_the_gaussian(data):
+    y, mean, std = data["y"], data["mean"], data["std"]
+    for student, gaussian in ((crps_student, crps_gaussian), (nll_student, nll_gaussian)):
+        np.testing.assert_allclose(student(y, mean, std, 1e7), gaussian(y, mean, std), rtol=1e-5)
+        assert student(y, mean, std, np.inf) == gaussian(y, mean, std)
+        raw = student(y, mean, std, 5.0, multioutput="raw_values")
+        np.testing.assert_allclose(raw.mean(), student(y, mean, std, 5.0))
+
+
+def test_students_t_without_spread():
+    assert crps_student([0.0, 1.0], [0.0, 3.0], 0.0, 3.0) == 1.0
+    with pytest.raises(ValueError, match="no density"):
+        nll_student([0.0], 0.0, 0.0, 3.0)
+    for score in (crps_student, nll_student):
+        with pytest.raises(ValueError, match=r"df=2 must be a number above 2"):
+            score([0.0], 0.0, 1.0, 2)
+
+
 # Other people's packages
 
 
@@ -714,6 +746,9 @@ def test_scoringrules_agrees(data):
     interval, quantiles, samples = (data[key][:, 0] for key in ("interval", "quantiles", "samples"))
     assert crps_gaussian(y, mean, std) == pytest.approx(sr.crps_normal(y, mean, std).mean(), rel=1e-10)
     assert nll_gaussian(y, mean, std) == pytest.approx(sr.logs_normal(y, mean, std).mean(), rel=1e-10)
+    shape = (5.0, mean, std * np.sqrt(3.0 / 5.0))
+    assert crps_student(y, mean, std, 5.0) == pytest.approx(sr.crps_t(y, *shape).mean(), rel=1e-10)
+    assert nll_student(y, mean, std, 5.0) == pytest.approx(sr.logs_t(y, *shape).mean(), rel=1e-10)
     theirs = sr.interval_score(y, interval[:, 0], interval[:, 1], 0.3)
     assert winkler_score(y, interval, coverage=0.7) == pytest.approx(theirs.mean(), rel=1e-10)
     theirs = sr.quantile_score(y[:, None], quantiles, np.array(LEVELS)[None])

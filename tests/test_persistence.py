@@ -121,6 +121,7 @@ def answers(model, new):
     said |= {"transform": model.transform(new), "names": model.get_feature_names_out()}
     if hasattr(model, "classes_"):
         said |= {"classes": model.classes_, "proba": model.predict_proba(new), "temperature": model.calibration_temperature_}
+        said["scale"] = model.logit_variance_scale_
         if model.residuals is not None:
             said["proba_interval"] = model.predict_proba_interval(new, [0.5, 0.9])
     elif model.residuals is not None:
@@ -489,6 +490,25 @@ def test_contradictions_are_found_behind_a_right_checksum(message, stored):
         load(stored)
 
 
+CALIBRATION_FORGERIES = {
+    "the calibration is not positive": lambda d, t: d["attributes"].update(logit_variance_scale_=-1.0),
+    "the calibration is not": lambda d, t: d["attributes"].update(calibration_temperature_=0.0),
+    "calibration rows are not labelled": resized(lambda a: a["_honest"]["tuple"][1]),
+    "one weight per calibration row": resized(lambda a: a["_honest"]["tuple"][2]),
+}
+
+
+@pytest.mark.parametrize("message", CALIBRATION_FORGERIES)
+def test_contradictions_of_a_classifiers_calibration_are_found(message, tmp_path):
+    weights = np.linspace(0.5, 1.5, len(X))
+    model = KStoNetClassifier(max_iter=2, random_state=0).fit(X, X[:, 0] > 0, weights)
+    save(model, tmp_path / "m.kstonet")
+    assert_same(model.calibrate(), load(tmp_path / "m.kstonet").calibrate(), X)
+    forged(tmp_path / "m.kstonet", CALIBRATION_FORGERIES[message])
+    with pytest.raises(ModelFileError, match=message):
+        load(tmp_path / "m.kstonet")
+
+
 def test_indices_out_of_range_are_found(stored, fitted, tmp_path):
     def change(description, tensors):
         node = description["attributes"]["_uncertainty"]["record"][1]["first"]["record"][1]["columns"]["tuple"][0]
@@ -682,6 +702,12 @@ def test_files_of_every_version_stay_loadable(path):
         else:  # labels
             assert got.tolist() == expected
     assert path.stat().st_size < 100_000
+
+
+def test_files_without_a_variance_scale_have_the_one_of_their_time():
+    old = load(DATA / "v1_KStoNetClassifier.kstonet")
+    assert "logit_variance_scale_" not in vars(old)
+    assert old.logit_variance_scale_ == 1.0
 
 
 def test_there_are_stored_files():

@@ -65,6 +65,4 @@ def regression(n=1200, n_train=700, **settings):
 
 def classification(n=1200, n_train=700, **settings):
     model = KStoNetClassifier(activation="tanh", C=1, **{"max_iter": 80, "random_state": 0} | settings)
-    given = reported(model, *decisions(n), n_train, title="What owners do")
-    model.calibrate()
-    return given
+    return reported(model, *decisions(n), n_train, title="What owners do")

@@ -115,15 +115,17 @@ def test_classification_says_what_its_best_says():
     for name in ("predict", "predict_proba", "predict_proba_interval", "transform"):
         np.testing.assert_array_equal(getattr(search, name)(frame), getattr(best, name)(frame))
     assert search.score(frame, LABELS) == best.score(frame, LABELS)
-    assert search.calibration_temperature_ == 1.0
-    assert search.calibrate().calibration_temperature_ == best.calibration_temperature_ != 1.0
+    learnt = search.calibration_temperature_
+    assert learnt == best.calibration_temperature_ != 1.0
+    assert search.calibrate(frame[:20], LABELS[:20]).calibration_temperature_ == best.calibration_temperature_ != learnt
+    assert search.calibrate().calibration_temperature_ == learnt
     assert 0 < search.best_score_ < 2 * np.log(3)
 
 
 def test_validation_parts():
     assert "5 parts of 36 + 9" in regression(cv=None).fit(X, y).reason_
     assert "3 parts of 30 + 15" in regression(cv=KFold(3, shuffle=True, random_state=0)).fit(X, y).reason_
-    assert "1 parts of 30 + 15" in regression(cv=[(np.arange(30), np.arange(30, 45))]).fit(X, y).reason_
+    assert "1 part of 30 + 15" in regression(cv=[(np.arange(30), np.arange(30, 45))]).fit(X, y).reason_
     assert "3 parts of 30 + 15" in classification(cv=3).fit(X, np.sort(LABELS)).reason_  # stratified
     with pytest.raises(ValueError, match=r"cv=KFold.*classes that its rows to fit on lack"):
         classification(cv=KFold(3)).fit(X, np.sort(LABELS))

@@ -65,7 +65,7 @@ def test_cross_fitted_residuals_are_as_large_as_those_of_new_rows():
         X, y = make_measurement_error(250, random_state=seed)
         model = KStoNetRegressor(C=10.0, max_iter=15, random_state=seed, warm_start=True).fit(X, y)
         scaled = model._y_scaler.forward(y[:, None])
-        honest = cross_fitted(model._state, None, scaled, model._settings(), None)
+        honest = cross_fitted(model._states[0], None, scaled, model._settings(), None)
         size = np.sqrt(np.mean((scaled - honest) ** 2)) * y.std()
         new = np.sqrt(np.mean((yt - model.predict(Xt)) ** 2))
         ratios.append(size / new)
@@ -266,10 +266,10 @@ def test_calibrated_probabilities_are_better_and_still_sum_to_one():
     X = rng.normal(size=(900, 3))
     y = np.where(rng.uniform(size=900) < 1 / (1 + np.exp(-2 * X[:, 0])), "yes", "no")
     model = KStoNetClassifier(**FAST, C=100.0).fit(X[:300], y[:300])  # noisy labels and a large C: overconfident
-    before = log_loss(y[600:], model.predict_proba(X[600:]))
     labels = model.predict(X[600:])
-    model.calibrate()
     inside = log_loss(y[600:], model.predict_proba(X[600:]))
+    model.calibration_temperature_ = 1.0
+    before = log_loss(y[600:], model.predict_proba(X[600:]))
     model.calibrate(X[300:600], y[300:600])
     p = model.predict_proba(X[600:])
     assert log_loss(y[600:], p) < before

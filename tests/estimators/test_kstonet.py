@@ -78,9 +78,9 @@ def test_multi_output_and_averaging():
 def test_prediction_on_the_training_rows_is_the_fitted_network():
     X, y = load_diabetes(return_X_y=True)
     model = KStoNetRegressor(**(FAST | {"n_average": 1}), residuals=None, warm_start=True).fit(X, y)
-    fitted = model._y_scaler.backward(model._state.network.forward()[-1])[:, 0]
+    fitted = model._y_scaler.backward(model._states[0].network.forward()[-1])[:, 0]
     np.testing.assert_allclose(model.predict(X), fitted, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(model.transform(X), model._state.network.forward()[-2], atol=1e-8)
+    np.testing.assert_allclose(model.transform(X), model._states[0].network.forward()[-2], atol=1e-8)
 
 
 def test_units_with_their_own_kernels():
@@ -89,8 +89,8 @@ def test_units_with_their_own_kernels():
         (3,), gamma=[0.05, 0.1, 0.05], C=[1.0, 5.0, 10.0], epsilon=[0.1, 0.01, 0.0], residuals=None, warm_start=True, **FAST
     )
     model.fit(X, y)
-    assert len(model._state.network.layers[0].groups) == 2
-    fitted = model._state.network.layers[0].mean()
+    assert len(model._states[0].network.layers[0].groups) == 2
+    fitted = model._states[0].network.layers[0].mean()
     values = np.concatenate([v[-1] for _, v, _ in model._expansion.blocks(model._x_scaler.forward(X))])
     np.testing.assert_allclose(values, fitted, atol=1e-8)
     mixed = KStoNetRegressor((2,), kernel=["rbf", "matern32"], **FAST).fit(X, y)
@@ -262,7 +262,7 @@ def test_networks_that_widen_get_a_note():
 def test_automatic_alpha_is_of_the_order_of_the_theory():
     X, y = load_diabetes(return_X_y=True)
     model = KStoNetRegressor((4, 3), **FAST, warm_start=True).fit(X, y)
-    layers, residual = model._state.network.layers, np.sqrt(model.history_[-2]["loss"])
+    layers, residual = model._states[0].network.layers, np.sqrt(model.history_[-2]["loss"])
     np.testing.assert_allclose([layers[1].alpha, layers[2].alpha], 0.1 * residual * np.sqrt(np.log([4, 3]) / len(X)))
 
 

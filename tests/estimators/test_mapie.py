@@ -164,9 +164,9 @@ def holds(sets, classes, labels):
 @pytest.mark.parametrize("kind", [KStoNetClassifier, StoNetClassifier])
 def test_split_conformal_sets_cover(kind, n_classes):
     (X, y), (Xc, yc), (Xt, yt) = parts(classification_rows(n_classes))
-    model = kind(**FAST).fit(X, y)
-    for calibrated in (False, True):  # temperature scaling changes the probabilities, not the guarantee
-        split = SplitConformalClassifier(model.calibrate() if calibrated else model, confidence_level=LEVELS)
+    for residuals in ("training", "crossfit"):  # temperature scaling changes the probabilities, not the guarantee
+        model = kind(**FAST | {"residuals": residuals}).fit(X, y)
+        split = SplitConformalClassifier(model, confidence_level=LEVELS)
         labels, sets = split.conformalize(Xc, yc).predict_set(Xt)
         np.testing.assert_array_equal(labels, model.predict(Xt))
         assert sets.shape == (N_TEST, n_classes, len(LEVELS))

@@ -62,4 +62,4 @@ def test_classification():
 def test_schedules_reach_the_first_layer_too():
     X, y = network_data(200)
     model = StoNetRegressor(alpha=[0.5, 0.25, 0.01], max_iter=3, warm_start=True, random_state=0).fit(X, y)
-    assert [layer.alpha for layer in model._state.network.layers] == [0.01, 0.01]
+    assert [layer.alpha for layer in model._states[0].network.layers] == [0.01, 0.01]

@@ -11,7 +11,7 @@ from sklearn.metrics import mean_squared_error
 
 import kstonet.estimators.base
 import kstonet.estimators.kstonet
-from kstonet import KStoNetClassifier, KStoNetRegressor
+from kstonet import KStoNetClassifier, KStoNetRegressor, KStoNetRegressorCV
 from kstonet.estimators import candidates
 from kstonet.estimators.candidates import Candidate
 from kstonet.estimators.search import _arena, _trained
@@ -250,7 +250,7 @@ def test_few_rows(small):
         ({"kernel": "tuned", "C": "tune"}, "kernel='tuned' is unknown"),
         ({"noise_variance": "tuned"}, "noise_variance='tuned' must be"),
         ({"C": "tune", "max_iter": 0}, "max_iter=0"),
-        ({"C": "tune", "gamma": [0.1, 0.2]}, "one for each of the 5 first-layer units; got 5 kernels and 2 gammas"),
+        ({"C": "tune", "gamma": [0.1, 0.2]}, r"gamma=\(0.1, 0.2\): each must be .* one for each of the 5 first-layer units"),
         ({"hidden_layer_sizes": "tune", "C": [1.0, 2.0]}, r"hidden_layer_sizes='tune' tries .*C=\[1.0, 2.0\] must be one"),
     ],
 )
@@ -397,3 +397,44 @@ def test_the_cost_is_that_of_twenty_trainings(monkeypatch):
     search_only = sum(seen) - 5 * 40
     assert 0 < search_only <= 20 * 5 * 40
     assert {row["iterations"] for row in model.tuning_["table"]} == {0, 1, 3, 5}
+
+
+@pytest.fixture
+def many(small, monkeypatch):
+    """As if 50 rows were many: parts of 20, and a larger one of 40."""
+    monkeypatch.setattr(parts, "MOST_ROWS", 20)
+    monkeypatch.setattr(parts, "LAST_ROWS", 40)
+
+
+def test_the_best_are_tried_on_more_rows(many):
+    model = regressor(**ALL).fit(X, y)
+    table, reason = model.tuning_["table"], model.tuning_["reason"]
+    assert "on 1 part of 32 + 8 training rows, 4 iterations" in reason
+    assert {row["rows"] for row in table} == {16, 32}
+    last = [row for row in table if row["rows"] == 32]
+    gammas = {row["gamma"] for row in last if row["iterations"] == 0}
+    assert max(gammas) == pytest.approx(2 * max(row["gamma"] for row in table if row["rows"] == 16 and row["iterations"] == 0))
+    trained = [row for row in last if row["iterations"] == 4]
+    assert 2 <= len(trained) <= 6
+    best = min(trained, key=lambda row: row["score"])
+    assert f"{best['score']:.4g}" in reason
+    seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
+    fit, look = parts.larger_part(50, seed)
+    plain = regressor(**model.tuned_, random_state=seed).fit(X[fit], y[fit])  # with the length scales learned there
+    loss = np.mean(((y[look] - plain.predict(X[look])) / y[fit].std()) ** 2)
+    assert loss == pytest.approx(best["score"], rel=1e-3)
+
+
+def test_a_search_over_c_alone_on_more_rows(many):
+    model = regressor(C="tune").fit(X, y)
+    assert {row["gamma"] for row in model.tuning_["table"]} == {"scale"}
+    assert {row["rows"] for row in model.tuning_["table"]} == {16, 32}
+    search = KStoNetRegressorCV(regressor(), gamma=["scale"], C=[1, 10], hidden_layer_sizes=[(4,)], random_state=0).fit(X, y)
+    results = search.cv_results_
+    assert set(results["rows"]) == {16, 32}
+    larger = results["rows"] == 32
+    assert np.isfinite(results["split2_test_score"][larger]).all()  # a part of its own, after the two
+    assert np.isnan(results["split2_test_score"][~larger]).all()
+    assert np.isnan(results["split0_test_score"][larger]).all()
+    assert larger[search.best_index_]
+    assert search.best_score_ == pytest.approx(-results["mean_test_score"][search.best_index_])

@@ -96,8 +96,11 @@ def test_summaries_of_the_other_experiments():
     settings = ("paper, last iterate", "paper, averaged over 25", "default, last iterate", "default")
     (row,) = report.coverage({"simulated|0": {name: {"coverage_0.95": 0.9} for name in settings}})
     assert "90.00 %" in row.paper_settings
-    (row,) = report.probabilities({"digits|0": {"plain_ece": 0.05, "calibrated_ece": 0.01}})
-    assert row.defaults == "digits 0.050 → 0.010"
+    parts = {"digits|0": {"paper_ece": 0.05, "default_ece": 0.01}}
+    parts |= {f"simulated linear, C=1|{i}": {"paper_coverage": 0.4, "default_coverage": 0.9 + i / 50} for i in range(2)}
+    errors, coverages = report.probabilities(parts)
+    assert (errors.paper_settings, errors.defaults) == ("digits 0.050", "digits 0.010")
+    assert (coverages.paper_settings, coverages.defaults) == ("linear, C=1 40.0%", "linear, C=1 91.0%")
 
 
 def test_the_document_is_what_the_results_files_say():

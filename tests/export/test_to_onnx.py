@@ -196,7 +196,7 @@ def test_support_vector_regressions(targets: int, sparse: bool, tmp_path: Path) 
     assert_predicts(model, exported(model, tmp_path), new)
 
 
-@pytest.mark.parametrize("calibration", ["normal", "own", "rows"])
+@pytest.mark.parametrize("calibration", ["student", "own", "rows"])
 @pytest.mark.parametrize("targets", [1, 2])
 def test_intervals_from_the_metadata(targets: int, calibration: str, tmp_path: Path) -> None:
     X, Y, new = problem(40, 2)
@@ -209,13 +209,13 @@ def test_intervals_from_the_metadata(targets: int, calibration: str, tmp_path: P
     session = exported(model, tmp_path)
     about, out = session.get_modelmeta().custom_metadata_map, answers(session, new)
     factors = json.loads(about["interval_factors"])
-    assert about["calibration"] == ("normal" if calibration == "normal" else "conformal")
+    assert about["calibration"] == ("student" if calibration == "student" else "conformal")
     assert len(factors) == 101
     for coverage in (0.07, 0.5, 0.8, 0.9, 0.995):
         factor = np.array(factors[str(coverage)], dtype=float)  # null is not a number
         interval = np.stack([out["mean"] - factor * out["std"], out["mean"] + factor * out["std"]], axis=-1)
         expected = model.predict_interval(new, coverage)
-        smallest = {"normal": 1.0, "own": 0.99, "rows": 0.85}[calibration]  # coverage that 40 or 5 rows are too few for
+        smallest = {"student": 1.0, "own": 0.99, "rows": 0.85}[calibration]  # coverage that 40 or 5 rows are too few for
         assert np.isinf(expected).all() == (coverage > smallest)
         np.testing.assert_allclose(interval, np.where(np.isinf(expected), np.nan, expected), rtol=1e-9)
 
@@ -229,7 +229,7 @@ def test_intervals_from_the_metadata(targets: int, calibration: str, tmp_path: P
 def test_labels_of_every_type(labels: Any, tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True)
     names = np.array(labels)[y]
-    model = StoNetClassifier(**FAST).fit(X, names).calibrate()
+    model = StoNetClassifier(**FAST).fit(X, names).calibrate(X, names)
     assert model.calibration_temperature_ != 1.0
     session = exported(model, tmp_path)
     assert_predicts(model, session, X)

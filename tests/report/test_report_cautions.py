@@ -104,7 +104,7 @@ def test_classifiers_are_told_about_their_probabilities(classes):
     assert "A simpler model predicts better" in found(model, X_test, y_test, {"oracle": y_test})
     rare = np.concatenate([np.flatnonzero(y_test != "two"), np.flatnonzero(y_test == "two")[:3]])
     assert "Few rows of a class" in found(model, X_test[rare], y_test[rare])
-    vague = KStoNetClassifier(C=0.01, max_iter=3, random_state=0).fit(X, y)
+    vague = KStoNetClassifier(C=0.01, max_iter=3, residuals="training", random_state=0).fit(X, y)
     assert "Intervals of the probabilities say little" in found(vague, X_test, y_test)
 
 

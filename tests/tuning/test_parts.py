@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kstonet.tuning.parts import MOST_ROWS, default_repeats, validation_parts
+from kstonet.tuning.parts import LAST_ROWS, MOST_ROWS, default_repeats, larger_part, validation_parts
 
 RNG = np.random.default_rng(0)
 
@@ -73,3 +73,16 @@ def test_the_seed_decides():
 def test_too_few_rows_are_named(n, labels, message):
     with pytest.raises(ValueError, match=f"{message}.*takes 5 rows.*Give the parameters values"):
         validation_parts(n, 0, None if labels is None else np.array(labels))
+
+
+@pytest.mark.parametrize("classes", [None, 3])
+def test_a_larger_part_where_there_are_many_rows(classes):
+    for n in (100, 2 * MOST_ROWS - 1):
+        assert larger_part(n, 0) is None
+    for n in (2 * MOST_ROWS, 50_000):
+        labels = None if classes is None else RNG.integers(classes, size=n)
+        fit, look = larger_part(n, 0, labels)
+        rows = np.concatenate([fit, look])
+        assert len(np.unique(rows)) == len(rows) == min(n, LAST_ROWS)
+        assert len(look) == int(0.2 * len(rows))
+        assert not np.array_equal(look, larger_part(n, 1, labels)[1])

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVR
 
-from kstonet import GramTooLargeError
-from kstonet.gram import make_kernel
+from kstonet.gram import DenseGram, make_kernel
 from kstonet.tuning import screening
 from kstonet.tuning.screening import svr_errors
 
@@ -32,7 +31,7 @@ def oracle(weights=None, look_weights=None):
 
 
 def ours(weights=None, look_weights=None):
-    return svr_errors(KERNEL, (X[FIT], Y[FIT], weights), (X[LOOK], Y[LOOK], look_weights), C, EPSILON)
+    return svr_errors(DenseGram(X[FIT], KERNEL), (X[FIT], Y[FIT], weights), (X[LOOK], Y[LOOK], look_weights), C, EPSILON)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -58,7 +57,10 @@ def test_the_default_tolerance_ranks():
 
 def test_several_targets_are_averaged():
     each = [
-        svr_errors(KERNEL, (X[FIT], Y[FIT, j : j + 1], None), (X[LOOK], Y[LOOK, j : j + 1], None), C, EPSILON) for j in (0, 1)
+        svr_errors(
+            DenseGram(X[FIT], KERNEL), (X[FIT], Y[FIT, j : j + 1], None), (X[LOOK], Y[LOOK, j : j + 1], None), C, EPSILON
+        )
+        for j in (0, 1)
     ]
     np.testing.assert_allclose(ours(), np.mean(each, axis=0), rtol=0.02)
 
@@ -67,8 +69,3 @@ def test_a_hard_c_is_ranked_without_a_warning(recwarn, monkeypatch):
     monkeypatch.setattr(screening, "MAX_ITER", 5)
     assert np.isfinite(ours()).all()
     assert not recwarn.list
-
-
-def test_memory_is_bounded():
-    with pytest.raises(GramTooLargeError):
-        svr_errors(KERNEL, (X[FIT], Y[FIT], None), (X[LOOK], Y[LOOK], None), C, EPSILON, max_memory=1000.0)

@@ -183,7 +183,7 @@ def _candidates(candidates: list[dict[str, Any]], reason: str) -> Group:
     known = {parameter: option.value for option, parameter in PARAMETERS.items()}
     headings = [known.get(name, name) for name in names]
     table = titled(counted(len(candidates), "candidate"), *headings, right=tuple(headings))
-    best = min(candidates, key=lambda candidate: (-candidate["iterations"], candidate["score"]))
+    best = min(candidates, key=lambda candidate: (-candidate["rows"], -candidate["iterations"], candidate["score"]))
     for candidate in candidates:
         table.add_row(*(Text(_text(candidate[name])) for name in names), style="bold green" if candidate is best else None)
     said = "score is the mean validation loss; candidates of 0 iterations are the first layer alone."

@@ -55,18 +55,19 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
         TextColumn("{task.fields[said]}"),
         console=output.stderr,
     )
-    task = bar.add_task("building the kernel matrix", total=model.max_iter, said="")
+    total = model.max_iter * model.n_chains
+    task = bar.add_task("building the kernel matrix", total=total, said="")
     below = Text("  Ctrl-C stops and keeps the model", style="dim")
     started, stopped = time.perf_counter(), False
 
     def show(state: Any) -> None:
         record, done = model.history_[-1], len(model.history_)
-        left = (time.perf_counter() - started) / done * (model.max_iter - done)
+        left = (time.perf_counter() - started) / done * (total - done)
         held_out = f", held out {record['validation_loss']:.4g}" if "validation_loss" in record else ""
-        said = f"{done}/{model.max_iter}, loss {record['loss']:.4g}{held_out}, {left:.0f} s left"
+        said = f"{done}/{total}, loss {record['loss']:.4g}{held_out}, {left:.0f} s left"
         bar.update(task, completed=done, description="training", said=said)
         below.plain = f"  {parts_text(seconds_by_part(model.history_))}; Ctrl-C stops and keeps the model"
-        if done == model.max_iter:
+        if done == total:
             bar.update(task, total=None, description="preparing intervals", said="")
 
     def stop(number: int, frame: Any) -> None:

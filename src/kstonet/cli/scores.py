@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss, matthews_corrcoef
 from kstonet import KStoNetClassifier
 from kstonet.cli.messages import counted
 from kstonet.cli.output import titled
-from kstonet.metrics import brier_score, coverage, crps_gaussian, expected_calibration_error, mean_width, nll_gaussian
+from kstonet.metrics import brier_score, coverage, crps_student, expected_calibration_error, mean_width, nll_student
 
 LEVELS = (0.8, 0.9, 0.95)
 
@@ -90,8 +90,8 @@ def _of_numbers(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[dict[str, Any
     values: dict[str, Any] = {"rmse": np.sqrt(error), "r2": 1.0 - error / spread if spread > 0 else None}
     if distribution is None:
         return values, []
-    values["nll"] = nll_gaussian(y, mean, distribution.std) if (distribution.std > 0).all() else None
-    values["crps"] = crps_gaussian(y, mean, distribution.std)
+    values["nll"] = nll_student(y, mean, distribution.std, distribution.df) if (distribution.std > 0).all() else None
+    values["crps"] = crps_student(y, mean, distribution.std, distribution.df)
     bounds = distribution.interval(LEVELS)
     return values, [
         {"level": level, "coverage": float(coverage(y, bounds[:, :, k])), "mean_width": float(mean_width(bounds[:, :, k]))}

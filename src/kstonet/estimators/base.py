@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import pairwise
@@ -15,8 +15,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kstonet.estimators.callbacks import CallbackSupportMixin, FitTasks
+from kstonet.estimators.checks import require, whole
+from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.progress import Progress
 from kstonet.estimators.scaling import Scaler
+from kstonet.estimators.search import rows_that_count
 from kstonet.gram import Kernel
 from kstonet.imputation import SAMPLERS
 from kstonet.imputation.chain import ChainSettings
@@ -33,7 +37,7 @@ from kstonet.uncertainty.network import NetworkUncertainty
 RESIDUALS = ("crossfit", "loo", "training", None)
 
 
-class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Everything the estimators share. Subclasses say what the first layer is; the mixins of tasks.py what the head is."""
 
     hidden_layer_sizes: Any
@@ -50,6 +54,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     temperature: float | str
     max_iter: int
     n_average: int
+    n_chains: int
     tol: float | None
     n_iter_no_change: int
     standardize: bool
@@ -62,7 +67,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     history_: list[dict[str, Any]]
     _X_fit: np.ndarray
-    _state: IROState
+    _states: list[IROState]
     _inputs: Any
 
     # -- what subclasses answer ------------------------------------------------------------------------------------------
@@ -115,37 +120,46 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # -- validation ------------------------------------------------------------------------------------------------------
 
     def _sizes(self) -> tuple[int, ...]:
-        sizes = tuple(np.atleast_1d(self.hidden_layer_sizes).tolist())
-        if not sizes or any(int(size) != size or size < 1 for size in sizes):
-            raise ValueError(
-                f"hidden_layer_sizes={self.hidden_layer_sizes!r} must be a positive whole number of units, or a tuple of them."
-            )
+        given = self.hidden_layer_sizes
+        sizes = np.atleast_1d(given).tolist()
+        require(
+            "hidden_layer_sizes",
+            given,
+            lambda _: sizes and all(map(whole, sizes)),
+            "a positive whole number of units, or a tuple of them",
+        )
         return tuple(int(size) for size in sizes)
 
     def _check_numbers(self) -> None:
-        rules: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
-            "n_imputation_steps": (self.n_imputation_steps, lambda v: int(v) == v and v >= 1, "a whole number >= 1"),
-            "max_iter": (self.max_iter, lambda v: int(v) == v and v >= 1, "a whole number >= 1"),
-            "n_average": (self.n_average, lambda v: int(v) == v and v >= 1, "a whole number >= 1"),
-            "n_iter_no_change": (self.n_iter_no_change, lambda v: int(v) == v and v >= 1, "a whole number >= 1"),
-            "friction": (self.friction, lambda v: 0 < v <= 1, "in (0, 1]; 1 is Langevin Monte Carlo"),
-            "sampler": (self.sampler, lambda v: v in SAMPLERS, f"one of {', '.join(SAMPLERS)}"),
-            "residuals": (self.residuals, lambda v: v in RESIDUALS, "one of 'crossfit', 'loo', 'training' or None"),
+        rules: dict[str, tuple[Callable[[Any], Any], str]] = {
+            **dict.fromkeys(
+                ("n_imputation_steps", "max_iter", "n_average", "n_chains", "n_iter_no_change"), (whole, "a whole number >= 1")
+            ),
+            "friction": (lambda v: 0 < v <= 1, "in (0, 1]; 1 is Langevin Monte Carlo"),
+            "sampler": (lambda v: v in SAMPLERS, f"one of {', '.join(SAMPLERS)}"),
+            "residuals": (lambda v: v in RESIDUALS, "one of 'crossfit', 'loo', 'training' or None"),
             "temperature": (
-                self.temperature,
                 lambda v: v == "auto" if isinstance(v, str) else v > 0 or (v == 0 and self.sampler == "sghmc"),
                 "'auto' or positive (0, which follows the gradient only, needs sampler='sghmc')",
             ),
+            "tol": (lambda v: v is None or v >= 0, "a non-negative number, or None to do all max_iter iterations"),
+            "max_memory": (lambda v: v is None or v > 0, "a positive number of bytes, or None for what the machine has"),
+            "callback": (lambda v: v is None or callable(v), "a function of the state of an iteration, or None"),
+            "verbose": (lambda v: v >= 0, "0, 1 or 2"),
+            **dict.fromkeys(
+                ("step_size", "noise_variance"),
+                (
+                    lambda v: (first := scheduled(v, 0)) == "auto" or first > 0,
+                    "'auto', a positive number, or a schedule of them",
+                ),
+            ),
+            "alpha": (
+                lambda v: (first := scheduled(v, 0)) == "auto" or first >= 0,
+                "'auto', a non-negative number, or a schedule of them",
+            ),
         }
-        for name, (value, valid, demand) in rules.items():
-            if not valid(value):
-                raise ValueError(f"{name}={value!r} must be {demand}.")
-        for name in ("step_size", "noise_variance", "alpha"):
-            value = scheduled(getattr(self, name), 0)
-            zero = name == "alpha"
-            if value != "auto" and (isinstance(value, str) or not (value >= 0 if zero else value > 0)):
-                demand = "non-negative" if zero else "positive"
-                raise ValueError(f"{name}={value!r} must be 'auto', a {demand} number, or a schedule of them.")
+        for name, (valid, demand) in rules.items():
+            require(name, getattr(self, name), valid, demand)
 
     @staticmethod
     def _note_shape(sizes: tuple[int, ...], outputs: int) -> None:
@@ -161,13 +175,9 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     # -- training --------------------------------------------------------------------------------------------------------
 
-    def _start(
-        self, X: np.ndarray, outputs: np.ndarray, mixtures: np.ndarray, weights: np.ndarray | None
-    ) -> tuple[IROState, Any]:
-        """The first state, and the inputs of the first layer."""
+    def _blank(self, X: np.ndarray, outputs: np.ndarray, weights: np.ndarray | None) -> tuple[Network, Any]:
+        """The network before its first refit, and the inputs of its first layer."""
         sizes, activation = self._sizes(), get_activation(self.activation)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
         first, inputs = self._new_first_layer(X, sizes[0], weights)
         layers: list[Any] = [first]
         for below, size in pairwise(sizes):
@@ -175,9 +185,23 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             layers.append(DenseLayer(np.zeros((size, below)), np.zeros(size), 1.0, activation, self.penalty, alpha))
         layers.append(self._new_head(sizes[-1], outputs, self._first_alpha(len(X), sizes[-1])))
         self._note_shape(sizes, len(layers[-1].intercept))
-        latents = initial_latents(rng, X, mixtures, sizes, activation)
-        network = Network(tuple(layers)).refit(inputs, latents, outputs, weights)
-        return IROState(0, network, latents, dict(rng.bit_generator.state)), inputs
+        return Network(tuple(layers)), inputs
+
+    def _starts(
+        self,
+        network: Network,
+        inputs: Any,
+        X: np.ndarray,
+        outputs: np.ndarray,
+        mixtures: np.ndarray,
+        weights: np.ndarray | None,
+    ) -> Iterator[IROState]:
+        """The first state of every chain, made when it is asked for."""
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        for chain in range(self.n_chains):
+            rng = np.random.default_rng([seed, chain] if chain else seed)
+            latents = initial_latents(rng, X, mixtures, self._sizes(), get_activation(self.activation))
+            yield IROState(0, network.refit(inputs, latents, outputs, weights), latents, dict(rng.bit_generator.state))
 
     def _first_alpha(self, n: int, inputs: int) -> float:
         """Penalty of a regression layer before anything is fitted: standardised targets are residuals of size one."""
@@ -202,52 +226,66 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         mixtures: np.ndarray,
         weights: np.ndarray | None,
         validation: tuple[np.ndarray, np.ndarray] | None,
+        tasks: FitTasks,
     ) -> None:
         """Run Algorithm 1 on standardised data; ``mixtures`` are the columns the initial latent values are made of."""
         self._check_numbers()
         for stale in ("_uncertainty", "_noise_model", "_honest"):  # of an earlier fit
             self.__dict__.pop(stale, None)
-        resumed = self.warm_start and hasattr(self, "_state") and np.array_equal(self._X_fit, X)
+        resumed = self.warm_start and hasattr(self, "_states") and np.array_equal(self._X_fit, X)
+        starts: Iterable[IROState]
         if resumed:
-            state, inputs, history = self._state, self._inputs, list(self.history_)
+            starts, inputs, history = self._states, self._inputs, list(self.history_)
+            chains = len(self._states)
         else:
-            (state, inputs), history = self._start(X, outputs, mixtures, weights), []
+            network, inputs = self._blank(X, outputs, weights)
+            starts, history, chains = self._starts(network, inputs, X, outputs, mixtures, weights), [], self.n_chains
         self._X_fit, self.history_ = X, history
-        watch = None if validation is None else self._watch(state.network, *validation)
-        recent: deque[IROState] = deque(maxlen=self.n_average)
-        progress = Progress(type(self).__name__, self.max_iter, self.verbose)
-        best, waiting, started_at = np.inf, 0, state.iteration
+        progress = Progress(type(self).__name__, self.max_iter * chains, self.verbose)
+        finished: list[IROState] = []  # the iterates that predictions average, of chains that are done
+        recent: deque[IROState] = deque(maxlen=self.n_average)  # of the chain that runs
+        ends: dict[int, IROState] = {}  # where chains are
         try:
-            for new in iro(inputs, outputs, state, self._settings(), weights):
-                state = new
-                assert state.record is not None
-                recent.append(state)
-                record = asdict(state.record)
-                record["score"] = self._score_outputs(state.network.forward(inputs)[-1], outputs)
-                if watch is not None:
-                    record |= watch(state.network)
-                history.append(record)
-                progress.update(record)
-                if self.callback is not None:
-                    self._publish(list(recent))  # a callback may predict with the model as it stands
-                    self.callback(state)
-                if state.iteration - started_at >= self.max_iter:
-                    break
-                if self.tol is not None:
-                    loss = record["loss"] if watch is None else record["validation_loss"]
-                    best, waiting = (loss, 0) if loss < best * (1.0 - self.tol) else (best, waiting + 1)
-                    if waiting >= self.n_iter_no_change:
+            for chain, start in enumerate(starts):
+                recent.clear()
+                watch = None if validation is None else self._watch(start.network, *validation)
+                best, waiting = np.inf, 0
+                for new in tasks.each(iro(inputs, outputs, start, self._settings(), weights)):
+                    ends[chain] = new
+                    assert new.record is not None
+                    recent.append(new)
+                    record = asdict(new.record) | {"chain": chain}
+                    record["score"] = self._score_outputs(new.network.forward(inputs)[-1], outputs)
+                    if watch is not None:
+                        record |= watch(new.network)
+                    history.append(record)
+                    progress.update(record)
+                    if self.callback is not None:
+                        self._publish([*finished, *recent])  # a callback may predict with the model as it stands
+                        self.callback(new)
+                    stopped = tasks.end(lambda: self._publish([*finished, *recent]))
+                    if stopped or new.iteration - start.iteration >= self.max_iter:
                         break
-            kept = self._finished(list(recent), weights)
+                    if self.tol is not None:
+                        loss = record["loss"] if watch is None else record["validation_loss"]
+                        best, waiting = (loss, 0) if loss < best * (1.0 - self.tol) else (best, waiting + 1)
+                        if waiting >= self.n_iter_no_change:
+                            break
+                finished.extend(recent)
+                if stopped:
+                    break
+            kept = self._finished(finished, weights)
         except KeyboardInterrupt:  # what is trained so far is a model
-            if not recent:
+            done = finished or list(recent)
+            if not done:
                 raise
-            self._publish(list(recent))  # a second interrupt may leave it so
-            kept = self._finished(list(recent), weights)
+            self._publish(done)  # a second interrupt may leave it so
+            kept = self._finished(done, weights)
         finally:
             progress.close()
         self._publish(kept)
         if self.residuals is not None:
+            tasks.begin("intervals")
             try:
                 self._prepare_intervals(kept, inputs, outputs, weights, self.residuals)
             except KeyboardInterrupt:
@@ -257,8 +295,9 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     UserWarning,
                     stacklevel=3,
                 )
+            tasks.end()
         if self.warm_start:  # holds the kernel matrix
-            self._state, self._inputs = recent[-1], inputs
+            self._states, self._inputs = list(ends.values()), inputs
 
     def _watch(self, network: Network, X: np.ndarray, outputs: np.ndarray) -> Callable[[Network], dict[str, float]]:
         """Loss and score of an iterate on validation rows; the kernel values are computed once."""
@@ -340,7 +379,7 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        for name in ("_state", "_inputs", "_X_fit"):  # the training problem: a stored model predicts, it does not resume
+        for name in ("_states", "_inputs", "_X_fit"):  # the training problem: a stored model predicts, it does not resume
             state.pop(name, None)
         return state
 
@@ -352,6 +391,15 @@ class BaseStoNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
         return tags
+
+    def _that_count(
+        self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Without the rows of weight zero: latent values imputed for them would still enter noise and penalty.
+
+        A kernel matrix keeps them, because prediction is given its columns as training was.
+        """
+        return (X, y, weights) if self._precomputed else rows_that_count(self, X, y, weights)
 
     def _fit_x_scaler(self, X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         self._x_scaler = Scaler.fit(X, weights) if self.standardize and not self._precomputed else Scaler.identity(X.shape[1])

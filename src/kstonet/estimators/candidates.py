@@ -19,7 +19,7 @@ GAMMA_MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of gamma="scale"
 LENGTH_SCALES = (None, EVIDENCE)
 CS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 SIZES = ((5,), (20,), (20, 5))
-NOISES = ("auto", 1e-3, 1e-2, 1e-1)  # variances of standardised targets
+NOISES = ("auto", 1e-4, 1e-3, 1e-2)  # variances of standardised targets
 
 
 def is_tune(value: Any) -> bool:

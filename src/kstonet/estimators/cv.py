@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -19,14 +20,17 @@ from sklearn.base import (
 )
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
 
+from kstonet.estimators.callbacks import without_callbacks
 from kstonet.estimators.candidates import CS, KERNELS, LENGTH_SCALES, SIZES, TUNABLE, Grids, gamma_grid, hashable
 from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
+from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.multi_target_svr import validated_weights
 from kstonet.estimators.search import rows_that_count, search
-from kstonet.tuning.parts import Part, validation_parts
+from kstonet.tuning.parts import Part, larger_part, validation_parts
 from kstonet.tuning.recipes import EVIDENCE
 from kstonet.tuning.relevance import SHAPES
 
@@ -47,15 +51,18 @@ _PARAMETERS = """
         None: all features alike. "evidence": one per feature, learned from the rows (kernels "rbf", "laplacian", "matern32"
         and "matern52"). Or arrays of shape (n_features,).
     C : sequence of float, default=(1, 3, 10, 30, 100, 300, 1000)
+        Weights of the loss of the first layer.
     hidden_layer_sizes : sequence, default=((5,), (20,), (20, 5))
+        Units of every hidden layer.
     noise_variance : sequence, default=("auto",)
+        Numbers, schedules or "auto".
     cv : int, splitter or iterable, optional
         As in scikit-learn; None: the random 80/20 parts of "tune", of at most 3,000 rows.
     n_jobs : int, optional
         Threads over the validation parts; the result does not depend on it.
     verbose : int, default=0
         1 says on standard error what is done, 2 adds a line per network.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Of the validation parts and the trainings; also of the last one where the estimator has none.
 
     Attributes
@@ -76,8 +83,10 @@ _PARAMETERS = """
         tried: ``params`` and ``param_*``; ``split{{i}}_test_score``, ``mean_test_score`` and ``std_test_score``: minus the
         loss, so that larger is better, NaN on parts that a kernel was dropped before; ``rank_test_score``: those that were
         trained longest come first.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where all are strings.
 
     See Also
     --------
@@ -97,7 +106,7 @@ def _of_best(method: Callable[..., Any]) -> Callable[..., Any]:
     return delegate
 
 
-class BaseKStoNetCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Both searches."""
 
     _base: type[Any]
@@ -136,7 +145,7 @@ class BaseKStoNetCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Search, and fit the best on all rows.
 
         Parameters
@@ -145,6 +154,8 @@ class BaseKStoNetCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         y : array-like of shape (n_samples,), for a regressor also (n_samples, n_targets)
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero have no say.
+        **params : dict
+            For the splitter ``cv``: the ``groups`` of GroupKFold and its like, or what it requests under metadata routing.
 
         Returns
         -------
@@ -155,20 +166,24 @@ class BaseKStoNetCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         base = self._base() if self.estimator is None else clone(self.estimator)
         base.set_params(kernel="precomputed" if self._precomputed else "rbf")  # candidates bring theirs
         regression = not is_classifier(base)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         rows, target = validate_data(self, X, y, dtype=np.float64, multi_output=regression, y_numeric=regression)
         if regression:
             target = target.astype(np.float64)
         else:
             check_classification_targets(target)
-        rows, target, weights = rows_that_count(base, rows, target, validated_weights(sample_weight, rows))
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        given = validated_weights(sample_weight, rows)
+        counted = np.ones(len(rows), dtype=bool) if given is None else given > 0
+        rows, target, weights = rows_that_count(base, rows, target, given)
+        parts = self._parts(rows, target, seed, regression, counted, self._split_params(params))
         found = search(
-            base,
+            without_callbacks(clone(base)),
             rows,
             target,
             weights,
             self._grids(clone(base)._standardised(rows, target, weights)[0], weights),
-            self._parts(rows, target, seed, regression),
+            parts,
+            larger_part(len(rows), seed, None if regression else target) if self.cv is None else None,
             seed=seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -192,7 +207,7 @@ class BaseKStoNetCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 raise ValueError(f"{name}={values!r} must be a sequence of values to choose from, such as [{values!r}].")
             choices[name] = tuple(map(hashable, values))
         if not all(isinstance(C, float | int) and C > 0 for C in choices["C"]):
-            raise ValueError(f"C={self.C!r} must hold positive numbers.")
+            raise ValueError(f"C={self.C!r} must hold positive numbers only, such as [1, 10, 100].")
         grids = Grids(**(choices | {"C": tuple(sorted(set(choices["C"])))}))
         if "precomputed" in grids.kernel and not self._precomputed:
             raise ValueError(
@@ -202,13 +217,43 @@ class BaseKStoNetCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"kernel={self.kernel!r}: length_scale='evidence' needs a kernel among {', '.join(SHAPES)}.")
         return grids
 
-    def _parts(self, X: np.ndarray, y: np.ndarray, seed: int, regression: bool) -> list[Part]:
+    def _parts(
+        self, X: np.ndarray, y: np.ndarray, seed: int, regression: bool, counted: np.ndarray, params: dict[str, Any]
+    ) -> list[Part]:
         if self.cv is None:
             return validation_parts(len(X), seed, None if regression else y)
-        parts = list(check_cv(self.cv, y, classifier=not regression).split(X, y))
+        params = _check_method_params(counted, params, indices=np.flatnonzero(counted))
+        parts = list(check_cv(self.cv, y, classifier=not regression).split(X, y, **params))
+        if not (isinstance(self.cv, Integral) or hasattr(self.cv, "split")):  # an iterable numbers the rows as they were given
+            place = np.where(counted, np.cumsum(counted) - 1, -1)
+            parts = [tuple(place[part][place[part] >= 0] for part in pair) for pair in parts]
         if not regression and any(not np.isin(y[look], y[fit]).all() for fit, look in parts):
             raise ValueError(f"cv={self.cv!r} looks at classes that its rows to fit on lack; use StratifiedKFold, or None.")
         return parts
+
+    def _split_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        if params and _routing_enabled():
+            routed = process_routing(self, "fit", **params)
+            return dict(routed.splitter.split) if "splitter" in routed else {}
+        unknown = params.keys() - {"groups"}
+        if unknown or (params and not hasattr(self.cv, "split")):
+            raise TypeError(
+                f"fit got {', '.join(sorted(params))} with cv={self.cv!r}; besides sample_weight it takes groups, for a "
+                "splitter that uses them, such as cv=GroupKFold()."
+            )
+        return params
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """``sample_weight`` is used by the search itself; the splitter ``cv`` may request more.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        if hasattr(self.cv, "split"):
+            router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        return router
 
     transform = _of_best(KStoNetRegressor.transform)
     calibrate = _of_best(KStoNetRegressor.calibrate)
@@ -229,19 +274,25 @@ class BaseKStoNetCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 def _results(table: list[dict[str, Any]]) -> dict[str, Any]:
     """The table of a search in the manner of GridSearchCV."""
+    fitted = np.array([row["rows"] for row in table])
+    larger = fitted > fitted[0]  # the part with more rows comes last, as a part of its own
     parts = max(len(row["scores"]) for row in table)
-    splits = -np.array([row["scores"] + [np.nan] * (parts - len(row["scores"])) for row in table])
+    splits = np.full((len(table), parts + larger.any()), np.nan)
+    for row, on_larger, losses in zip(table, larger, splits, strict=True):
+        losses[slice(-1, None) if on_larger else slice(len(row["scores"]))] = row["scores"]
+    splits = -splits
     iterations, mean = np.array([row["iterations"] for row in table]), np.nanmean(splits, axis=1)
     results: dict[str, Any] = {}
     for name in TUNABLE:
         results[f"param_{name}"] = column = np.empty(len(table), dtype=object)
         column[:] = [row[name] for row in table]
     rank = np.empty(len(table), dtype=int)
-    rank[np.lexsort((-mean, -iterations))] = np.arange(1, len(table) + 1)
+    rank[np.lexsort((-mean, -iterations, -fitted))] = np.arange(1, len(table) + 1)
     return results | {
         "params": [{name: row[name] for name in TUNABLE} for row in table],
         "iterations": iterations,
-        **{f"split{i}_test_score": splits[:, i] for i in range(parts)},
+        "rows": fitted,
+        **{f"split{i}_test_score": splits[:, i] for i in range(splits.shape[1])},
         "mean_test_score": mean,
         "std_test_score": np.nanstd(splits, axis=1),
         "rank_test_score": rank,
@@ -307,5 +358,10 @@ class KStoNetClassifierCV(ClassifierMixin, BaseKStoNetCV):  # noqa: D101 (it sha
 
     @property
     def calibration_temperature_(self) -> float:
-        """Of :meth:`calibrate`."""
+        """Of the best estimator."""
         return float(self.best_estimator_.calibration_temperature_)
+
+    @property
+    def logit_variance_scale_(self) -> float:
+        """Of the best estimator."""
+        return float(self.best_estimator_.logit_variance_scale_)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from kstonet.estimators.base import BaseStoNet
 from kstonet.estimators.scaling import Scaler
 from kstonet.iro import IROState
-from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor
+from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
 from kstonet.uncertainty.cross_fitting import cross_fitted
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution
 from kstonet.uncertainty.moments import FIRST_LAYER, Moments
@@ -25,7 +25,7 @@ class RegressionIntervals(BaseStoNet):
     _y_scaler: Scaler
     _single_target: bool
     _noise_model: NoiseModel
-    _factor: NormalFactor | ConformalFactor
+    _factor: NormalFactor | StudentFactor | ConformalFactor
 
     # -- made by fit -------------------------------------------------------------------------------------------------------
 
@@ -34,7 +34,6 @@ class RegressionIntervals(BaseStoNet):
     ) -> None:
         """Learn the noise and the scale of the first layer's variance from the residuals asked for."""
         super()._prepare_intervals(states, inputs, outputs, weights, residuals)
-        self._factor = NormalFactor()
         fitted = np.mean([state.network.forward(inputs)[-1] for state in states], axis=0)
         self._noise_model = NoiseModel.of_training(outputs - fitted, weights)
         if residuals != "training":
@@ -43,6 +42,7 @@ class RegressionIntervals(BaseStoNet):
                 honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights)
                 moments = replace(moments, mean=honest)
             self._use_honest(outputs, moments, weights)
+        self._factor = StudentFactor(self._noise_model.df)
 
     def _use_honest(self, outputs: np.ndarray, moments: Moments, weights: np.ndarray | None) -> None:
         residuals = outputs - moments.mean
@@ -101,7 +101,7 @@ class RegressionIntervals(BaseStoNet):
         parts = {NOISE: np.broadcast_to(model.covariance, (len(moments.mean), *model.covariance.shape))}
         parts |= model.scaled(moments.parts)
         parts = {source: size[:, None] * part * size for source, part in parts.items()}
-        return PredictiveDistribution(self._y_scaler.backward(moments.mean), parts, self._single_target, self._factor)
+        return PredictiveDistribution(self._y_scaler.backward(moments.mean), parts, self._single_target, model.df, self._factor)
 
     def predict_interval(self, X: Any, coverage: Any = 0.95, kind: str = "prediction") -> np.ndarray:
         """Intervals for new observations, or for their mean.
@@ -138,7 +138,7 @@ class RegressionIntervals(BaseStoNet):
     def calibrate(self, X: Any = None, y: Any = None) -> Self:
         """Conformal calibration: intervals and quantiles that cover whatever the distribution of the errors.
 
-        The half-width of an interval becomes a quantile of the scores abs(y - mean)/std in place of the normal one.
+        The half-width of an interval becomes a quantile of the scores abs(y - mean)/std in place of Student's t's.
 
         Parameters
         ----------

@@ -12,14 +12,16 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.callbacks import without_callbacks
 from kstonet.estimators.candidates import TUNABLE, default_grids, is_tune
+from kstonet.estimators.checks import require
 from kstonet.estimators.search import rows_that_count, search
 from kstonet.estimators.tasks import ClassificationTask, RegressionTask
 from kstonet.gram import DenseGram, Kernel, make_kernel
 from kstonet.iro import IROState
 from kstonet.layers.kernel import KernelLayer, UnitGroup, joint_refits
 from kstonet.network import Network
-from kstonet.tuning.parts import validation_parts
+from kstonet.tuning.parts import larger_part, validation_parts
 from kstonet.uncertainty.network import MarginUncertainty
 
 NEARLY_ALL = 0.9  # share of rows: fewer support vectors make a model smaller
@@ -40,17 +42,27 @@ SHARED_PARAMETERS = """
     sampler : {"sghmc", "mala", "hmc", "gibbs"}, default="sghmc"
         Of the imputation: the paper's momentum update, eq. (imputationeq); the Langevin and the Hamiltonian algorithm with an
         accept step; slice draws, one coordinate at a time.
-    n_imputation_steps, step_size, friction, temperature : default=25, "auto", 0.1, "auto"
-        Of the imputation. ``step_size`` is a number or a schedule, or "auto": inside the stability limit by construction.
-        Friction 1 is Langevin Monte Carlo; "hmc" makes 1/friction leapfrog steps for one step. Temperature 1 draws from the
-        model's own distribution; "auto" is 1, or C/10 where C is below 10 and that noise would swamp the first layer.
+    n_imputation_steps : int, default=25
+        Of the imputation, in every iteration.
+    step_size : "auto", float or schedule, default="auto"
+        Of the imputation. "auto" is inside the stability limit by construction.
+    friction : float, default=0.1
+        Of the imputation; 1 is Langevin Monte Carlo. "hmc" makes 1/friction leapfrog steps for one step.
+    temperature : "auto" or float, default="auto"
+        Of the imputation. 1 draws from the model's own distribution; "auto" is 1, or C/10 where C is below 10 and that noise
+        would swamp the first layer.
     max_iter : int, default=40
         Iterations of Algorithm 1.
     n_average : int, default=10
         Predictions are averaged over this many last iterations (Theorem 3); 1 uses the last.
-    tol, n_iter_no_change : default=None, 10
-        Stop when the loss (of the validation rows, where fit is given some) has not fallen by this fraction for so many
-        iterations.
+    n_chains : int, default=1
+        Trainings from different starts, one after the other, whose last iterations are all averaged. Three predict a little
+        better than one, at three times the cost.
+    tol : float, optional
+        Stop when the loss (of the validation rows, where fit is given some) has not fallen by this fraction for
+        ``n_iter_no_change`` iterations. None: never.
+    n_iter_no_change : int, default=10
+        Iterations that ``tol`` waits for.
     standardize : bool, default=True
         Standardise X (and the targets) inside.
     warm_start : bool, default=False
@@ -61,7 +73,8 @@ SHARED_PARAMETERS = """
         Called with the :class:`~kstonet.iro.IROState` of every iteration; the estimator can predict meanwhile.
     n_jobs : int, optional
         Threads of the imputation, as in joblib; the result does not depend on it.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
+        Of the initial values and the imputation.
     verbose : int, default=0
         1 shows a progress bar, 2 a line per iteration, on standard error.
 """
@@ -71,8 +84,11 @@ SHARED_ATTRIBUTES = """
         One record per iteration: loss and score (and those of the validation rows), noise, step size, acceptance, SVR gap
         and iterations, support vectors, seconds per part.
     n_iter_ : int
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Iterations done.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where all are strings.
 """
 
 _PARAMETERS = f"""
@@ -82,12 +98,16 @@ _PARAMETERS = f"""
         Units of every hidden layer; the first is a layer of support vector regressions.
     activation : {{"softplus", "tanh", "sigmoid", "relu", "gelu", "identity"}}, default="softplus"
         The last three lie outside the paper's Assumption 1.
-    kernel, gamma : default="rbf", "scale"
-        As in :class:`MultiTargetSVR`; one value, or one per first-layer unit.
+    kernel : str, callable or one per first-layer unit, default="rbf"
+        As in :class:`MultiTargetSVR`.
+    gamma : float, {{"scale", "auto", "median"}} or one per first-layer unit, default="scale"
+        As in :class:`MultiTargetSVR`.
     length_scale : array of shape (n_features,), optional
         One length scale per (standardised) feature: features are divided by it before the kernel sees them.
-    C, epsilon : float or one per first-layer unit, default=10.0, 0.01
-        Of the support vector regressions, in scikit-learn's scaling. ``C`` may be a function of the iteration.
+    C : float, one per first-layer unit or schedule, default=10.0
+        Weight of the loss of the support vector regressions, in scikit-learn's scaling; may be a function of the iteration.
+    epsilon : float or one per first-layer unit, default=0.01
+        Half-width of their tube, in which errors cost nothing.
     svr_tol : float, default=1e-3
         Relative duality gap of the support vector regressions.
     device : str, optional
@@ -143,6 +163,7 @@ class BaseKStoNet(BaseStoNet):
         temperature: float | str = "auto",
         max_iter: int = 40,
         n_average: int = 10,
+        n_chains: int = 1,
         tol: float | None = None,
         n_iter_no_change: int = 10,
         standardize: bool = True,
@@ -173,6 +194,7 @@ class BaseKStoNet(BaseStoNet):
         self.temperature = temperature
         self.max_iter = max_iter
         self.n_average = n_average
+        self.n_chains = n_chains
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
         self.standardize = standardize
@@ -186,12 +208,16 @@ class BaseKStoNet(BaseStoNet):
 
     def _per_unit(self, name: str, units: int, *, zero_allowed: bool = False) -> np.ndarray:
         """One value per first-layer unit from a number or a sequence of them."""
-        value = getattr(self, name)
-        values = np.broadcast_to(np.asarray(value, dtype=np.float64), (units,)).copy() if np.size(value) in (1, units) else None
-        if values is None or not (np.isfinite(values).all() and ((values >= 0) if zero_allowed else (values > 0)).all()):
-            demand = "non-negative" if zero_allowed else "positive"
-            raise ValueError(f"{name}={value!r} must be one {demand} number, or one for each of the {units} first-layer units.")
-        return values
+        given = getattr(self, name)
+
+        def valid(value: Any) -> bool:
+            values = np.asarray(value, dtype=np.float64)
+            positive = (values >= 0) if zero_allowed else (values > 0)
+            return values.size in (1, units) and bool((np.isfinite(values) & positive).all())
+
+        demand = "non-negative" if zero_allowed else "positive"
+        require(name, given, valid, f"one {demand} number, or one for each of the {units} first-layer units")
+        return np.broadcast_to(np.asarray(given, dtype=np.float64), (units,)).copy()
 
     def _groups(self, X: np.ndarray, units: int, weights: np.ndarray | None) -> tuple[UnitGroup, ...]:
         """One Gram per distinct kernel."""
@@ -199,8 +225,8 @@ class BaseKStoNet(BaseStoNet):
         gammas = [self.gamma] * units if isinstance(self.gamma, str) or np.ndim(self.gamma) == 0 else list(self.gamma)
         if len(kernels) != units or len(gammas) != units:
             raise ValueError(
-                f"kernel and gamma take one value, or one for each of the {units} first-layer units; got "
-                f"{len(kernels)} kernels and {len(gammas)} gammas."
+                f"kernel={self.kernel!r} and gamma={self.gamma!r}: each must be one value, or one for each of the {units} "
+                f"first-layer units of hidden_layer_sizes={self.hidden_layer_sizes!r}."
             )
         members: dict[Kernel, list[int]] = {}
         for unit, (kernel, gamma) in enumerate(zip(kernels, gammas, strict=True)):
@@ -250,7 +276,7 @@ class BaseKStoNet(BaseStoNet):
 
     def _keeps_choice(self, asked: set[str], X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> bool:
         """Whether training goes on where it was, with what was chosen then."""
-        held = self.warm_start and hasattr(self, "_state") and asked <= getattr(self, "tuned_", {}).keys()
+        held = self.warm_start and hasattr(self, "_states") and asked <= getattr(self, "tuned_", {}).keys()
         return held and np.array_equal(self._X_fit, copy(self)._standardised(X, y, weights)[0])
 
     def _choose(
@@ -260,10 +286,10 @@ class BaseKStoNet(BaseStoNet):
             codes = codes[weights > 0]
         X, y, weights = rows_that_count(self, X, y, weights)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        parts = validation_parts(len(X), seed, codes)
-        trial = copy(self).set_params(callback=None)  # which need not be one that can be copied
+        parts, last = validation_parts(len(X), seed, codes), larger_part(len(X), seed, codes)
+        trial = without_callbacks(copy(self)).set_params(callback=None)  # which need not be one that can be copied
         grids = default_grids(self, copy(trial)._standardised(X, y, weights)[0], weights)
-        found = search(trial, X, y, weights, grids, parts, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose)
+        found = search(trial, X, y, weights, grids, parts, last, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose)
         # beside what was asked: a gamma that goes with learned length scales, kernels that bring their own
         self.tuned_ = {
             name: value for name, value in found.parameters.items() if name in asked or (value,) != getattr(grids, name)
@@ -271,8 +297,7 @@ class BaseKStoNet(BaseStoNet):
         self.tuning_ = {"reason": found.reason, "table": found.table}
 
     def _new_first_layer(self, X: np.ndarray, units: int, weights: np.ndarray | None) -> tuple[KernelLayer, None]:
-        if not self.svr_tol > 0:
-            raise ValueError(f"svr_tol={self.svr_tol!r} must be positive.")
+        require("svr_tol", self.svr_tol, lambda v: v > 0, "positive; it is a relative duality gap, such as 1e-3")
         C = np.full(units, float(self.C(0))) if callable(self.C) else self._per_unit("C", units)
         epsilon = self._per_unit("epsilon", units, zero_allowed=True)
         layer = KernelLayer(self._groups(X, units, weights), C, epsilon, tol=self.svr_tol)
@@ -330,6 +355,11 @@ class KStoNetRegressor(RegressionTask, BaseKStoNet):
 class KStoNetClassifier(ClassificationTask, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for classification.
 {_PARAMETERS}    classes_ : ndarray of shape (n_classes,)
+    calibration_temperature_ : float
+        Divides the logits; at least one after fit.
+    logit_variance_scale_ : float
+        Multiplies the variance of the logits in intervals of probabilities.
+        The labels.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from kstonet.estimators.links import DocumentationLink
 from kstonet.gram import DenseGram, Kernel, make_kernel
 from kstonet.gram.dense import cross_blocks
 from kstonet.solvers.svr import solve_svr
@@ -17,13 +18,15 @@ from kstonet.solvers.svr_solution import SVRProgress, SVRSolution
 
 
 def validated_weights(sample_weight: Any, rows: np.ndarray) -> np.ndarray | None:
-    """Sample weights as float64, one per row and not negative; None stays None."""
+    """Sample weights as float64, one per row, not negative and not all zero; None stays None."""
     if sample_weight is None:
         return None
+    if not np.asarray(sample_weight).any():
+        raise ValueError("sample_weight is zero everywhere; at least one weight must be positive.")
     return np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
 
 
-class MultiTargetSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """ε-support vector regression for one or many targets, on one kernel matrix.
 
     All targets are solved together: the kernel matrix and its factor are computed once, every iteration is a few matrix
@@ -73,15 +76,19 @@ class MultiTargetSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
     n_support_ : ndarray of shape (n_targets,)
         Support vectors of each target; only with ``sparse=True``.
     intercept_ : ndarray of shape (n_targets,)
+        Constants of the fitted functions.
     duality_gap_ : ndarray of shape (n_targets,)
         Certified relative gap.
     n_iter_ : ndarray of shape (n_targets,)
+        Iterations of the solver.
     solution_ : SVRSolution
         The whole record: primal and dual values, margin and bounded sets, KKT distance, factorisations, seconds.
     kernel_ : Kernel
         With ``gamma`` resolved.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where all are strings.
 
     Examples
     --------
@@ -242,7 +249,7 @@ class MultiTargetSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _require_support(self, name: str) -> None:
         if not hasattr(self, "solution_"):
-            raise AttributeError(f"{name} exists after fit.")
+            raise AttributeError(f"{name} exists after fit; call fit first.")
         if not self.solution_.tight:
             raise AttributeError(f"{name} needs sparse=True (or tol <= 1e-6): this fit certified the function only.")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, softmax
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -15,9 +14,8 @@ from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.conformal import NormalFactor
 from kstonet.uncertainty.cross_fitting import cross_fitted
 from kstonet.uncertainty.distribution import probabilities
+from kstonet.uncertainty.logits import best_temperature, bootstrap_scale, honest_temperature, log_odds_variance
 from kstonet.uncertainty.network import left_out_moments
-
-HOTTEST = 100.0  # bound of the calibration temperature, either way
 
 
 class ClassificationIntervals(BaseStoNet):
@@ -25,22 +23,34 @@ class ClassificationIntervals(BaseStoNet):
 
     classes_: np.ndarray
     calibration_temperature_: float
+    logit_variance_scale_: float = 1.0  # where nothing was learnt about it, files of earlier versions included
 
     def _prepare_intervals(
         self, states: list[IROState], inputs: Any, outputs: np.ndarray, weights: np.ndarray | None, residuals: str
     ) -> None:
+        """Learn the temperature of the logits and the scale of their variance from honest predictions."""
         super()._prepare_intervals(states, inputs, outputs, weights, residuals)
-        if residuals == "crossfit":
-            honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights)
-        elif residuals == "loo":
-            honest = left_out_moments(self._uncertainty, states, inputs).mean
-        else:
+        self.calibration_temperature_ = self.logit_variance_scale_ = 1.0
+        if residuals == "training":
             return
-        counted = np.ones(len(outputs), dtype=bool) if weights is None else weights > 0
-        self._honest = (honest[counted], outputs[counted])
+        settings = self._settings()
+        if residuals == "crossfit":
+            logits = cross_fitted(states[-1], inputs, outputs, settings, weights)
+        else:
+            logits = left_out_moments(self._uncertainty, states, inputs).mean
+        honest: tuple[np.ndarray, ...] = (logits, outputs)
+        if weights is not None:
+            honest = tuple(part[weights > 0] for part in (logits, outputs, weights))
+        temperature = honest_temperature(*honest)
+        fitted = self._uncertainty.moments(self._X_fit)
+        scale = bootstrap_scale(states[-1], inputs, fitted, temperature, settings, weights)
+        self._honest, self.calibration_temperature_, self.logit_variance_scale_ = honest, temperature, scale
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, averaged over the last ``n_average`` iterations; rows sum to one.
+        """Class probabilities, averaged over the last ``n_average`` iterations and tempered; rows sum to one.
+
+        With the averaged p, they are p^(1/T), renormalised. T is ``calibration_temperature_``: fit learns it from training rows
+        that were hidden in turn (see :meth:`calibrate`). It is one with ``residuals="training"`` or None.
 
         Parameters
         ----------
@@ -54,11 +64,15 @@ class ClassificationIntervals(BaseStoNet):
 
     def _proba(self, X: np.ndarray) -> np.ndarray:
         """At standardised rows."""
-        outputs = self._outputs(X)
-        averaged = np.mean([np.exp(log_proba(logits)) for logits in outputs], axis=0)
+        averaged = self._averaged(X)
         if self.calibration_temperature_ == 1.0:
-            return np.asarray(averaged / averaged.sum(axis=1, keepdims=True))
+            return averaged
         return np.asarray(softmax(np.log(np.maximum(averaged, 1e-300)) / self.calibration_temperature_, axis=1))
+
+    def _averaged(self, X: np.ndarray) -> np.ndarray:
+        """Before the temperature."""
+        averaged = np.mean([np.exp(log_proba(logits)) for logits in self._outputs(X)], axis=0)
+        return np.asarray(averaged / averaged.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""
@@ -70,6 +84,8 @@ class ClassificationIntervals(BaseStoNet):
 
         The variance of the logits comes from the recursion of the paper's Section 5; the delta method gives that of
         the log-odds log(p/(1-p)) of every class, where the interval is symmetric; its end points are transformed back (Wald).
+        It is multiplied by ``logit_variance_scale_``, which fit learns by training on labels drawn from the model itself (a
+        parametric bootstrap); with ``residuals="training"``, the paper's, it is one.
 
         Parameters
         ----------
@@ -82,20 +98,29 @@ class ClassificationIntervals(BaseStoNet):
         """
         levels = probabilities("coverage", coverage)
         moments = self._moments(X)
-        deviation = _log_odds_deviation(moments.mean, moments.covariance) / self.calibration_temperature_
+        deviation = np.sqrt(self._log_odds_variance(moments.mean, moments.covariance))
         p = np.clip(self.predict_proba(X), 1e-15, 1.0 - 1e-15)
         half = deviation[:, :, None] * NormalFactor()(levels)
         centre = np.log(p / (1.0 - p))[:, :, None]
         bounds = expit(np.stack([centre - half, centre + half], axis=2))
         return np.asarray(bounds if np.ndim(coverage) else bounds[..., 0])
 
+    def _log_odds_variance(self, logits: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """Of the tempered log-odds of every class, from the moments of the logits before temperature and scale."""
+        temperature = self.calibration_temperature_
+        return self.logit_variance_scale_ * log_odds_variance(logits / temperature, covariance) / temperature**2
+
     def calibrate(self, X: Any = None, y: Any = None) -> Self:
         """Temperature scaling: probabilities p^(1/temperature), renormalised, with the temperature of the best log-likelihood.
+
+        fit has done it already with the training rows, predicted without themselves; that temperature is at least one. Rows of
+        your own replace it; without any it comes back. The predicted labels stay. On the log-odds scale an interval is divided
+        by the temperature; ``logit_variance_scale_`` belongs to the logits before it and stays, too.
 
         Parameters
         ----------
         X, y : array-like, optional
-            Rows the model was not fitted on. Without them the training rows are used, predicted without themselves.
+            Rows the model was not fitted on.
 
         Returns
         -------
@@ -110,33 +135,12 @@ class ClassificationIntervals(BaseStoNet):
                     f"this fit (residuals={self.residuals!r}) keeps no honest predictions, or was interrupted before it had "
                     "them; give X and y, or fit with residuals='crossfit'."
                 )
-            logits, codes = self._honest
-            log_p = log_proba(logits)
-        else:
-            check_consistent_length(X, y)
-            codes = np.searchsorted(self.classes_, y)
-            if (self.classes_[np.minimum(codes, len(self.classes_) - 1)] != np.asarray(y)).any():
-                raise ValueError(f"y holds classes the model was not fitted on; it knows {self.classes_.tolist()}.")
-            self.calibration_temperature_ = 1.0
-            log_p = np.log(np.maximum(self.predict_proba(X), 1e-300))
-
-        def loss(log_temperature: float) -> float:
-            tempered = log_proba(log_p / np.exp(log_temperature))
-            return float(-tempered[np.arange(len(codes)), codes].mean())
-
-        bound = np.log(HOTTEST)
-        self.calibration_temperature_ = float(np.exp(minimize_scalar(loss, bounds=(-bound, bound), method="bounded").x))
+            self.calibration_temperature_ = honest_temperature(*self._honest)
+            return self
+        check_consistent_length(X, y)
+        codes = np.searchsorted(self.classes_, y)
+        if (self.classes_[np.minimum(codes, len(self.classes_) - 1)] != np.asarray(y)).any():
+            raise ValueError(f"y holds classes the model was not fitted on; it knows {self.classes_.tolist()}.")
+        log_p = np.log(np.maximum(self._averaged(self._check_X(X)), 1e-300))
+        self.calibration_temperature_ = best_temperature(log_p, codes)
         return self
-
-
-def _log_odds_deviation(logits: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Standard deviation of log(p_k/(1-p_k)) = η_k - logsumexp(the other η) for every class, shape (n, k)."""
-    k = logits.shape[1]
-    out = np.empty_like(logits)
-    for j in range(k):
-        rest = [i for i in range(k) if i != j]
-        gradient = np.zeros_like(logits)
-        gradient[:, j] = 1.0
-        gradient[:, rest] = -softmax(logits[:, rest], axis=1)
-        out[:, j] = np.sqrt(np.maximum(np.einsum("na,nab,nb->n", gradient, covariance, gradient), 0.0))
-    return out

@@ -4,7 +4,8 @@ Three steps, from cheap to dear. Kernels and values of C are screened by the fir
 the targets: one kernel matrix serves all values of C, and after every validation part the worse half of the kernels is
 dropped. The best kernels, alone and two in one layer, are then trained for a few iterations with the values of C around their
 best; sizes and noise are tried on the best of these. Successive halving over the iterations of Algorithm 1 does the rest:
-training resumes where it stopped, on Gram matrices and factors the candidates of a part share.
+training resumes where it stopped, on Gram matrices and factors the candidates of a part share. Where there are many more rows
+than these parts have, the best are tried once more on a larger one, beside shorter scales of their kernels.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ def search(
     weights: np.ndarray | None,
     grids: Grids,
     parts: Sequence[Part],
+    last: Part | None = None,
     *,
     seed: int,
     n_jobs: int | None,
@@ -89,6 +91,8 @@ def search(
         Positive.
     grids : Grids
     parts : sequence of (fit, look)
+    last : (fit, look), optional
+        More rows, for the best.
     seed : int
         Of the trainings and of the rows length scales are learned from.
     n_jobs : int, optional
@@ -111,7 +115,7 @@ def search(
     arenas = [_arena(estimator, X, y, weights, part, seed) for part in parts]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the last training says what is worth a warning
-        ranked, best, table = _screened(estimator, arenas, grids, say)
+        ranked, best, table = _screened(estimator, arenas, grids.recipes, grids.C, say)
         running = _first_candidates(ranked, best, grids)
         losses: dict[Candidate, float] = {}
         iterations = 0
@@ -120,7 +124,7 @@ def search(
             for candidate in candidates:
                 scores = _trained(estimator, arenas, candidate, iterations, seed, n_jobs)
                 losses[candidate] = float(scores.mean())
-                table.append(_row(candidate, iterations, scores))
+                table.append(_row(candidate, iterations, scores, arenas))
                 say(f"{candidate}: loss {losses[candidate]:.4g}", level=2)
 
         for share, kept in RUNGS:
@@ -136,20 +140,35 @@ def search(
                 arena.models = {candidate: arena.models[candidate] for candidate in running}
             if len(losses) == 1:
                 break
-        winner = running[0]
-        parameters = winner.parameters(_kitchen(estimator, X, y, weights, seed)[2])
+        if last is not None:
+            parts, finalists = [last], sorted(losses, key=lambda candidate: losses[candidate])
+            arenas = [_arena(estimator, X, y, weights, last, seed)]
+            recipes = _with_shorter_scales(ranked[:FEWEST_KERNELS], grids)
+            ranked, best, rows = _screened(estimator, arenas, recipes, grids.C, say)
+            table += rows
+            losses.clear()
+            say(f"training the best networks on {len(last[0])} rows")
+            for candidate in _finalists(finalists, ranked, best, grids.C):
+                train([candidate])
+                arenas[0].models.clear()  # one kernel matrix at a time
+                arenas[0].grams.clear()
+        winner = min(losses, key=lambda candidate: losses[candidate])
+        # length scales that were learned on many rows are kept; learned on others again, they would not be those that won
+        kitchen = _kitchen(estimator, X, y, weights, seed)[2] if last is None else arenas[0].kitchen
+        parameters = winner.parameters(kitchen)
     second = sorted(losses.values())[1:2]
     fit, look = parts[0]
     reason = (
         f"{winner}: smallest mean validation loss, {losses[winner]:.4g}{f' (next {second[0]:.4g})' if second else ''}, "
-        f"on {len(parts)} parts of {len(fit)} + {len(look)} training rows, {iterations} iterations"
+        f"on {len(parts)} part{'s' * (len(parts) > 1)} of {len(fit)} + {len(look)} training rows, {iterations} iterations"
     )
     return Search(parameters, losses[winner], reason, table)
 
 
-def _row(candidate: Candidate, iterations: int, scores: np.ndarray) -> dict[str, Any]:
-    """One row of the table: losses, the smaller the better."""
-    return candidate.describe() | {"iterations": iterations, "score": float(scores.mean()), "scores": scores.tolist()}
+def _row(candidate: Candidate, iterations: int, scores: np.ndarray, arenas: Sequence[Arena]) -> dict[str, Any]:
+    """One row of the table: losses, the smaller the better, and how many rows were fitted on."""
+    losses = {"score": float(scores.mean()), "scores": scores.tolist()}
+    return candidate.describe() | {"iterations": iterations, "rows": len(arenas[0].fit[1])} | losses
 
 
 # -- validation parts --------------------------------------------------------------------------------------------------------
@@ -185,15 +204,16 @@ def _kitchen(
 
 
 def _screened(
-    estimator: Any, arenas: Sequence[Arena], grids: Grids, say: Callable[[str], None]
+    estimator: Any, arenas: Sequence[Arena], recipes: Sequence[KernelRecipe], C: Sequence[Any], say: Callable[[str], None]
 ) -> tuple[list[KernelRecipe], dict[KernelRecipe, Any], list[dict[str, Any]]]:
     """The kernels, the best first; the best C of each; and the rows of the table."""
-    recipes, C = grids.recipes, grids.C
     if len(recipes) * len(C) == 1:
-        return recipes, {recipes[0]: C[0]}, []
+        return list(recipes), {recipes[0]: C[0]}, []
     say(f"first layer alone: kernels × values of C {len(recipes)} × {len(C)}, validation parts {len(arenas)}")
     errors = _screen(estimator, arenas, recipes, C)
-    table = [_row(Candidate((recipe,), (C[i],)), 0, rows[:, i]) for recipe, rows in errors.items() for i in range(len(C))]
+    table = [
+        _row(Candidate((recipe,), (C[i],)), 0, rows[:, i], arenas) for recipe, rows in errors.items() for i in range(len(C))
+    ]
     means = {recipe: rows.mean(axis=0) for recipe, rows in errors.items() if len(rows) == len(arenas)}
     best = {recipe: C[int(mean.argmin())] for recipe, mean in means.items()}
     ranked = sorted(means, key=lambda recipe: means[recipe].min())
@@ -212,12 +232,11 @@ def _screen(
         for recipe in staying:
             of_kernels = [
                 svr_errors(
-                    kernel,
+                    estimator._new_gram(kitchen.X, kernel),
                     (kitchen.X, kitchen.Y, kitchen.weights),
                     (X_look, arena.columns_look, w_look),
                     [_one_number(value) for value in C],
                     _one_number(estimator.epsilon),
-                    estimator.max_memory,
                 )
                 for kernel in kitchen.kernels(recipe)
             ]
@@ -259,6 +278,28 @@ def _variants(candidate: Candidate, grids: Grids) -> Iterable[Candidate]:
         yield replace(candidate, noise_variance=noise)
 
 
+def _with_shorter_scales(recipes: Sequence[KernelRecipe], grids: Grids) -> list[KernelRecipe]:
+    """The kernels, and with twice the gamma where that is to be chosen."""
+    shorter = [replace(recipe, gamma=2.0 * recipe.gamma) for recipe in recipes if len(grids.gamma) > 1 and not recipe.finished]
+    return list(dict.fromkeys([*recipes, *shorter]))
+
+
+def _finalists(
+    best: Sequence[Candidate], ranked: Sequence[KernelRecipe], C: dict[KernelRecipe, Any], grid: Any
+) -> list[Candidate]:
+    """The best networks, and the best of them with what the first layer alone prefers on more rows.
+
+    Latent values are noisier than the targets: a network often wants a smaller C than its first layer alone.
+    """
+    finalists = [*best]
+    first = ranked[0]
+    place = grid.index(C[first])
+    finalists += [replace(best[0], recipes=(first,), C=(value,)) for value in grid[max(0, place - 1) : place + 1]]
+    pair = tuple(ranked[: len(best[0].recipes)])
+    finalists.append(replace(best[0], recipes=pair, C=tuple(C[recipe] for recipe in pair)))
+    return list(dict.fromkeys(finalists))
+
+
 def _trained(
     estimator: Any, arenas: Sequence[Arena], candidate: Candidate, iterations: int, seed: int, n_jobs: int | None
 ) -> np.ndarray:
@@ -269,7 +310,7 @@ def _trained(
         if model is None:
             model = arena.models[candidate] = clone(estimator).set_params(
                 **candidate.parameters(arena.kitchen),
-                residuals=None, warm_start=True, callback=None, tol=None, verbose=0, n_jobs=None, random_state=seed,
+                residuals=None, n_chains=1, warm_start=True, callback=None, tol=None, verbose=0, n_jobs=None, random_state=seed,
             )  # fmt: skip
             model._grams = arena.grams
         steps = iterations - getattr(model, "n_iter_", 0)

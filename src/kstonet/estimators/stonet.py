@@ -28,7 +28,7 @@ _PARAMETERS = f"""
     kernel : None, str or callable, default=None
         None: the first layer is linear in X. Otherwise linear in the rows of the kernel matrix (the variant of the paper's
         discussion: the Gram matrix as the input of a StoNet); as in :class:`MultiTargetSVR`.
-    gamma : default="scale"
+    gamma : float or {{"scale", "auto", "median"}}, default="scale"
         Of the kernel.{SHARED_PARAMETERS}
     Notes
     -----
@@ -59,6 +59,7 @@ class BaseLinearStoNet(BaseStoNet):
         temperature: float | str = "auto",
         max_iter: int = 40,
         n_average: int = 10,
+        n_chains: int = 1,
         tol: float | None = None,
         n_iter_no_change: int = 10,
         standardize: bool = True,
@@ -84,6 +85,7 @@ class BaseLinearStoNet(BaseStoNet):
         self.temperature = temperature
         self.max_iter = max_iter
         self.n_average = n_average
+        self.n_chains = n_chains
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
         self.standardize = standardize
@@ -133,6 +135,11 @@ class StoNetRegressor(RegressionTask, BaseLinearStoNet):
 class StoNetClassifier(ClassificationTask, BaseLinearStoNet):
     __doc__ = f"""Stochastic neural network for classification: K-StoNet's loop with a linear first layer.
 {_PARAMETERS}    classes_ : ndarray of shape (n_classes,)
+    calibration_temperature_ : float
+        Divides the logits; at least one after fit.
+    logit_variance_scale_ : float
+        Multiplies the variance of the logits in intervals of probabilities.
+        The labels.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
 from kstonet.estimators.intervals import RegressionIntervals
 from kstonet.estimators.multi_target_svr import validated_weights
 from kstonet.estimators.probabilities import ClassificationIntervals
@@ -22,6 +23,7 @@ from kstonet.layers.heads import CategoricalHead
 class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
     """One or several numeric targets."""
 
+    @tears_down_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
         """Train.
 
@@ -37,10 +39,10 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
         -------
         self
         """
+        callbacks = fit_tasks(self, X, y, sample_weight)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        y = y.astype(np.float64)
-        weights = validated_weights(sample_weight, X)
-        with self._tuned(X, y, None, weights):
+        X, y, weights = self._that_count(X, y.astype(np.float64), validated_weights(sample_weight, X))
+        with callbacks as tasks, self._tuned(X, y, None, weights):
             X, targets = self._standardised(X, y, weights)
             validation = None
             if _given(X_val, y_val):
@@ -50,7 +52,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
                 if y_val.shape[1:] != y.shape[1:]:
                     raise ValueError(f"y_val has the shape {y_val.shape}, y {y.shape}; they must have the same targets.")
                 validation = self._x_scaler.forward(X_val), self._as_outputs(y_val)
-            self._train(X, targets, targets, weights, validation)
+            self._train(X, targets, targets, weights, validation, tasks)
         return self
 
     def _standardised(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -83,6 +85,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, RegressionIntervals):
 class ClassificationTask(ClassifierMixin, ClassificationIntervals):
     """Two or more classes, labels of any type."""
 
+    @tears_down_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
         """Train.
 
@@ -99,13 +102,15 @@ class ClassificationTask(ClassifierMixin, ClassificationIntervals):
         -------
         self
         """
+        callbacks = fit_tasks(self, X, y, sample_weight)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
+        X, y, weights = self._that_count(X, y, validated_weights(sample_weight, X))
         self.classes_ = LabelEncoder().fit(y).classes_
         if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; a classifier needs at least two classes.")
-        weights = validated_weights(sample_weight, X)
-        with self._tuned(X, y, self._as_outputs(y), weights):
+            where = "" if weights is None else " where sample_weight is positive"
+            raise ValueError(f"y holds one class only{where}, {self.classes_[0]!r}; a classifier needs at least two classes.")
+        with callbacks as tasks, self._tuned(X, y, self._as_outputs(y), weights):
             X, codes = self._standardised(X, y, weights)
             validation = None
             if _given(X_val, y_val):
@@ -115,7 +120,7 @@ class ClassificationTask(ClassifierMixin, ClassificationIntervals):
                 if unknown:
                     raise ValueError(f"y_val holds {sorted(map(str, unknown))}, which y does not; the classes are those of y.")
                 validation = self._x_scaler.forward(X_val), self._as_outputs(np.asarray(y_val))
-            self._train(X, codes, self._as_columns(codes), weights, validation)
+            self._train(X, codes, self._as_columns(codes), weights, validation, tasks)
         return self
 
     def _standardised(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

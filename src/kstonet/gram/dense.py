@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
+from sklearn import get_config
 
 from kstonet._arrays import Array, astype, like, low_precision, machine_epsilon, namespace, to_numpy, zeros
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError
@@ -29,8 +30,9 @@ class _Shifted:
 
 
 def row_blocks(rows: int, columns: int, most: int | None = None) -> Iterator[slice]:
-    """Row slices whose float64 blocks of ``columns`` columns stay within ``BLOCK_BYTES``."""
-    step = max(1, BLOCK_BYTES // (8 * max(columns, 1)))
+    """Row slices whose float64 blocks of ``columns`` columns stay within ``BLOCK_BYTES`` and scikit-learn's working memory."""
+    most_bytes = min(BLOCK_BYTES, get_config()["working_memory"] * 2**20)
+    step = max(1, int(most_bytes // (8 * max(columns, 1))))
     step = step if most is None else min(step, most)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))

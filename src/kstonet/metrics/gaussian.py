@@ -84,8 +84,8 @@ def crps_gaussian(
     >>> crps_gaussian(y, [0.0, 1.0, 5.0], std=0.0)
     1.0
     """
-    residual, std = _residuals(y_true, mean, std)
-    z = _standardised(residual, std)
+    residual, std = residuals_of(y_true, mean, std)
+    z = standardised(residual, std)
     # The textbook form is σ·(z·(2Φ(z) - 1) + ...); with σ·z written as the residual, σ = 0 needs no case of its own.
     values = residual * erf(z / math.sqrt(2.0)) + std * (math.sqrt(2.0 / math.pi) * np.exp(-_half_square(z)) - math.pi**-0.5)
     return mean_score(values, sample_weight, multioutput)
@@ -121,13 +121,8 @@ def nll_gaussian(
     >>> round(nll_gaussian([0.0, 1.0, 2.0], [0.1, 0.9, 2.5], std=0.3), 4)
     0.215
     """
-    residual, std = _residuals(y_true, mean, std)
-    if (std == 0).any():
-        raise ValueError(
-            f"std holds {first_of(std, std == 0)}: a Gaussian without spread has no density. "
-            "Bound std from below, as in numpy.maximum(std, 1e-6), or use crps_gaussian, which accepts zero."
-        )
-    values = 0.5 * math.log(2.0 * math.pi) + np.log(std) + _half_square(_standardised(residual, std))
+    residual, std = residuals_of(y_true, mean, std, positive=True)
+    values = 0.5 * math.log(2.0 * math.pi) + np.log(std) + _half_square(standardised(residual, std))
     return mean_score(values, sample_weight, multioutput)
 
 
@@ -151,7 +146,7 @@ def pit_values(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Floats:
     >>> pit_values([0.0, 1.0, 2.0], mean=1.0, std=0.5).round(4)
     array([0.0228, 0.5   , 0.9772])
     """
-    return np.asarray(ndtr(_standardised(*_residuals(y_true, mean, std))))
+    return np.asarray(ndtr(standardised(*residuals_of(y_true, mean, std))))
 
 
 def calibration_curve(
@@ -241,8 +236,8 @@ def calibration_error(
     return combine_outputs(norm_of_gaps(observed - nominal[:, None], norm), multioutput)
 
 
-def _residuals(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
-    """Return y_true - mean and std, both in the shape of y_true."""
+def residuals_of(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, *, positive: bool = False) -> tuple[Floats, Floats]:
+    """Return y_true - mean and std, both in the shape of y_true; a density needs a ``positive`` std."""
     y = check_targets(y_true)
     mu = check_like("mean", check_numbers("mean", mean), y.shape)
     sigma = check_like("std", check_numbers("std", std), y.shape)
@@ -250,10 +245,15 @@ def _residuals(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floa
         raise ValueError(
             f"std holds {first_of(sigma, sigma < 0)}; a standard deviation cannot be negative: was a logarithm given?"
         )
+    if positive and (sigma == 0).any():
+        raise ValueError(
+            f"std holds {first_of(sigma, sigma == 0)}: a distribution without spread has no density. "
+            "Bound std from below, as in numpy.maximum(std, 1e-6), or use crps_gaussian or crps_student, which accept zero."
+        )
     return y - mu, sigma
 
 
-def _standardised(residual: Floats, std: Floats) -> Floats:
+def standardised(residual: Floats, std: Floats) -> Floats:
     """The residual in units of std: 0 for an exact hit and ±∞ for a miss where std is zero."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(residual == 0.0, 0.0, residual / std)
@@ -271,7 +271,7 @@ def _coverages(
     nominal = LEVELS.copy() if levels is None else check_numbers("levels", levels)
     if nominal.ndim != 1 or nominal.size == 0 or not ((nominal >= 0) & (nominal <= 1)).all():
         raise ValueError(f"levels={levels!r} must be a list of at least one probability in [0, 1].")
-    z = _standardised(*_residuals(y_true, mean, std))
+    z = standardised(*residuals_of(y_true, mean, std))
     weights = check_weights(sample_weight, len(z))
     reach = erf(np.abs(z.reshape(len(z), -1)) / math.sqrt(2.0))  # the smallest central interval that holds y
     return nominal, np.stack([weighted_mean(reach <= level, weights) for level in nominal])

@@ -11,7 +11,7 @@ from kstonet.layers.expansion import Expansion, ExpansionPart
 from kstonet.onnx_export.functions import kernel_diagonal, kernel_values
 from kstonet.onnx_export.graph import Value, op, product
 from kstonet.onnx_export.network import quadratic_forms
-from kstonet.uncertainty.margin import MarginFactor
+from kstonet.uncertainty.margin import ROUNDING, MarginFactor
 from kstonet.uncertainty.network import LinearUncertainty, MarginUncertainty
 
 BLOCK = 128  # rows of an inverse factor: large enough for a fast product, small enough to leave out most of its zeros
@@ -80,7 +80,10 @@ def _margin_variance(x: Value, features: list[Value], first: MarginUncertainty) 
                 weight[k] = 1.0 / (margin.ones @ margin.ones)
         explained = op("Concat", *(_explained(values, margin) for margin in margins), axis=0)
         rest = 1.0 - product(lift, values)
-        pieces.append(op("Max", kernel_diagonal(part.kernel, x) - explained, 0.0) + weight[:, None] * rest * rest)
+        diagonal = kernel_diagonal(part.kernel, x)
+        unexplained = diagonal - explained
+        unexplained = op("Where", op("Greater", unexplained, diagonal * ROUNDING), unexplained, 0.0)
+        pieces.append(unexplained + weight[:, None] * rest * rest)
     return _in_order(pieces, first.expansion, axis=0)
 
 

@@ -60,7 +60,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     **Intervals.** Half the width of an interval is ``std`` times a factor: the normal quantile, or the conformal one after
     ``calibrate``. The metadata property ``interval_factors`` holds it as JSON for coverages of 0.01, 0.02, ..., 0.99, 0.995 and
     0.999: ``{"0.9": 1.64, ...}``, with a list of factors for several targets, and ``null`` where the calibration rows were too
-    few. Other properties are ``model``, ``feature_names``, ``calibration`` ("normal" or "conformal"), and for classifiers
+    few. Other properties are ``model``, ``feature_names``, ``calibration`` ("student" or "conformal"), and for classifiers
     ``classes`` and ``calibration_temperature``.
 
     **Precision.** All numbers are float64: a variance is a difference of nearly equal numbers near the training rows, and
@@ -143,7 +143,7 @@ def _of_regressor(model: Any, x: Value, metadata: dict[str, str], return_std: bo
     between = (centred * centred).sum(0) / max(iterates - 1, 1)
     variance = first.mean(0) * noise.scale[:, None] + regression.mean(0) + between + np.diagonal(noise.covariance)[:, None]
     outputs["std"] = _per_row(size * op("Sqrt", op("Max", variance, 0.0)), targets, model)
-    metadata["calibration"] = "conformal" if isinstance(model._factor, ConformalFactor) else "normal"
+    metadata["calibration"] = "conformal" if isinstance(model._factor, ConformalFactor) else "student"
     metadata["interval_factors"] = json.dumps(_interval_factors(model, targets))
     return outputs
 

@@ -27,7 +27,7 @@ from kstonet.persistence.consistency import expect, fits
 from kstonet.persistence.errors import ModelFileError
 from kstonet.persistence.values import Decoder, Encoder, NotStorableError
 from kstonet.solvers.svr_solution import SVRSolution
-from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor
+from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.noise_model import NoiseModel
 
@@ -57,11 +57,13 @@ def _check_classes(model: Any) -> None:
     outputs = len(model.classes_)
     expect(model.classes_.ndim == 1 and outputs >= 2, "there are not two classes or more")
     _check_network(model, outputs, CategoricalHead)
+    expect(model.calibration_temperature_ > 0 and model.logit_variance_scale_ > 0, "the calibration is not positive")
     if hasattr(model, "_honest"):
-        logits, codes = model._honest
+        logits, codes, *weights = model._honest
         expect(
             logits.shape == (len(codes), outputs) and consistency.within(codes, outputs), "calibration rows are not labelled"
         )
+        expect([w.shape for w in weights] in ([], [codes.shape]), "there is not one weight per calibration row")
 
 
 def _check_targets(model: Any) -> None:
@@ -70,6 +72,7 @@ def _check_targets(model: Any) -> None:
     _check_network(model, outputs, DenseLayer)
     noise = getattr(model, "_noise_model", None)
     expect(noise is None or len(noise.scale) == outputs, "the noise and the targets differ in number")
+    expect(noise is None or noise.df > 2.0, "the predictive distribution has no variance")
     for name in ("_factor", "_honest"):
         factor = getattr(model, name, None)
         if isinstance(factor, ConformalFactor):
@@ -120,9 +123,13 @@ KERNEL_FIRST = {"kernel_": Kernel, "n_support_": int}
 KERNEL_MAYBE = NETWORK_MAYBE | {"tuned_": dict[str, Any], "tuning_": dict[str, Any]}
 LINEAR_FIRST = {"_kernel": Kernel | None}
 TARGETS = {"_y_scaler": Scaler, "_single_target": bool}
-TARGETS_MAYBE = {"_noise_model": NoiseModel, "_factor": NormalFactor | ConformalFactor, "_honest": ConformalFactor}
+TARGETS_MAYBE = {
+    "_noise_model": NoiseModel,
+    "_factor": NormalFactor | StudentFactor | ConformalFactor,
+    "_honest": ConformalFactor,
+}
 CLASSES = {"classes_": np.ndarray, "calibration_temperature_": float}
-CLASSES_MAYBE = {"_honest": tuple[np.ndarray, ...]}
+CLASSES_MAYBE = {"logit_variance_scale_": float, "_honest": tuple[np.ndarray, ...]}  # the former is in newer files only
 SVR = INPUTS | {
     "kernel_": Kernel,
     "solution_": SVRSolution,

@@ -36,7 +36,7 @@ from kstonet.persistence.consistency import check_record
 from kstonet.persistence.errors import ModelFileError
 from kstonet.solvers.svr_problem import SVRProblem
 from kstonet.solvers.svr_solution import SVRSolution
-from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor
+from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
 from kstonet.uncertainty.network import LinearUncertainty, MarginUncertainty, NetworkUncertainty
 from kstonet.uncertainty.noise_model import NoiseModel
 from kstonet.uncertainty.regression import RegressionUncertainty
@@ -47,7 +47,7 @@ RECORDS: dict[str, type[Any]] = {
     for record in (
         Scaler, RBF, Laplacian, Matern, Linear, Polynomial, ArcCosine, Precomputed, ExpansionPart, Expansion, DenseLayer,
         CategoricalHead, Network, RegressionUncertainty, LinearUncertainty, MarginUncertainty, NetworkUncertainty, NoiseModel,
-        NormalFactor, ConformalFactor, SVRProblem, SVRSolution,
+        NormalFactor, StudentFactor, ConformalFactor, SVRProblem, SVRSolution,
     )
 }  # fmt: skip
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix, f1_score, precision_recall_fscore_support
 
-from kstonet.estimators.probabilities import _log_odds_deviation
 from kstonet.metrics import brier_score, classwise_ece, expected_calibration_error
 from kstonet.plotting.reliability import share_interval
 from kstonet.report.cautions import RARE, Caution
@@ -79,10 +78,7 @@ class ClassificationView:
         model = self.subject.model
         moments = model._moments(self.subject.rows.encoded())
         # A quadratic form of the covariance: it splits over the sources as the covariance does.
-        return {
-            name: self._of_winner((_log_odds_deviation(moments.mean, part) / model.calibration_temperature_) ** 2)
-            for name, part in moments.parts.items()
-        }
+        return {name: self._of_winner(model._log_odds_variance(moments.mean, part)) for name, part in moments.parts.items()}
 
     # -- what the effects ask ------------------------------------------------------------------------------------------------
 
@@ -240,12 +236,12 @@ class ClassificationView:
     def _calibration_caution(self) -> Caution | None:
         if self._ece <= self._chance_ece or self.subject.on_training_rows:
             return None
-        advice = " model.calibrate() adjusts them." if self.subject.model.calibration_temperature_ == 1.0 else ""
         way = "high" if self.proba.max(axis=1).mean() > self.right.mean() else "low"
         return Caution(
             f"Probabilities are too {way}",
             f"The calibration error is {percent(self._ece)}; right probabilities would show at most "
-            f"{percent(self._chance_ece)}, all but one time in a hundred.{advice}",
+            f"{percent(self._chance_ece)}, all but one time in a hundred. "
+            "model.calibrate(X, y) adjusts them on rows set aside.",
         )
 
     def _width_caution(self) -> Caution | None:

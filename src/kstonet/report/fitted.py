@@ -127,10 +127,16 @@ def _path(model: Any, key: str) -> np.ndarray | None:
     return values if np.isfinite(values).any() else None
 
 
-def _averaged(model: Any) -> dict[str, Any]:
-    last = len(model.history_)
-    first = last - len(model._uppers) + 1
-    return mark("span", "faint", x0=first - 0.5, x1=last + 0.5, name="averaged for prediction")
+def _averaged(model: Any) -> list[dict[str, Any]]:
+    """The last iterations of every chain; a stored model may be older than chains are."""
+    chains = np.array([record.get("chain", 0) for record in model.history_])
+    ends = np.flatnonzero(np.diff(chains, append=-1)) + 1
+    each = len(model._uppers) // len(ends)
+    name = "averaged for prediction"
+    return [
+        mark("span", "faint", x0=end - each + 0.5, x1=end + 0.5, name=name if end == ends[-1] else None)
+        for end in ends.tolist()
+    ]
 
 
 def _path_chart(model: Any, title: str, key: str, y: dict[str, Any]) -> Markup:
@@ -138,7 +144,7 @@ def _path_chart(model: Any, title: str, key: str, y: dict[str, Any]) -> Markup:
     assert train is not None  # the loop records both of every iteration
     steps = np.arange(1, len(train) + 1)
     watched = validation is not None
-    marks = [_averaged(model), mark("line", x=steps, y=train, name="training rows" if watched else None)]
+    marks = [*_averaged(model), mark("line", x=steps, y=train, name="training rows" if watched else None)]
     alt = f"{title} of the training rows over {count(len(train), 'iteration')}: from {number(train[0])} to {number(train[-1])}."
     if validation is not None:
         marks.append(mark("line", "ink", x=steps, y=validation, name="validation rows", dash=True))
@@ -150,7 +156,7 @@ def _support_chart(model: Any, share: np.ndarray) -> Markup:
     steps = np.arange(1, len(share) + 1)
     alt = f"Support vectors of a unit, share of the training rows: from {percent(share[0])} to {percent(share[-1])}."
     y = axis("share of the training rows", style="percent", domain=(0.0, 1.0))
-    marks = [_averaged(model), mark("line", x=steps, y=share)]
+    marks = [*_averaged(model), mark("line", x=steps, y=share)]
     return figure("Support vectors of a unit", chart(alt, x=_iterations(len(share)), y=y, marks=marks))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from kstonet.metrics import coverage, crps_gaussian, mean_width, winkler_score
+from kstonet.metrics import coverage, crps_student, mean_width, winkler_score
 from kstonet.metrics.gaussian import LEVELS
 from kstonet.plotting.inputs import Predicted
 from kstonet.plotting.width_error import binned_means
@@ -151,7 +151,7 @@ class RegressionView:
             share = f"{percent(low)} to {percent(high)}"
             rows.append([percent(level, 0), percent(coverage(y, bounds)), share, number(width), number(score)])
         head = ["asked", "covered", "by chance", "mean width", "interval score"]
-        crps = crps_gaussian(y, self.mean, self.predicted.std)
+        crps = crps_student(y, self.mean, self.predicted.std, self.predicted.distribution.df)
         return [
             paragraph(
                 "An interval that is asked to cover 95 % should hold 95 of 100 new observations. “By chance” is the range that "

@@ -6,7 +6,8 @@ import numpy as np
 
 Part = tuple[np.ndarray, np.ndarray]
 
-MOST_ROWS = 3000  # a search looks at no more rows than this
+MOST_ROWS = 3000  # of a part, so that many candidates can be tried
+LAST_ROWS = 12_000  # of the part that the best of them are tried on once more
 FEWEST_ROWS = 5
 SHARE = 0.2  # of the rows of a part that are looked at
 
@@ -39,31 +40,54 @@ def validation_parts(n: int, seed: int, classes: np.ndarray | None = None, repea
     >>> [(len(fit), len(look)) for fit, look in validation_parts(1000, seed=0)]
     [(800, 200), (800, 200), (800, 200), (800, 200)]
     """
-    groups = np.zeros(n, dtype=int) if classes is None else np.asarray(classes)
-    spare = n - len(np.unique(groups))  # one row of every class is always fitted on
-    if n < FEWEST_ROWS or spare == 0:
+    groups = _groups(n, classes)
+    draws = [np.random.default_rng([seed, repeat]) for repeat in range(default_repeats(n) if repeats is None else repeats)]
+    return [_part(rng, groups, MOST_ROWS) for rng in draws]
+
+
+def larger_part(n: int, seed: int, classes: np.ndarray | None = None) -> Part | None:
+    """A part of up to ``LAST_ROWS`` rows, where there are at least twice as many as the others have.
+
+    What suits 3,000 rows need not suit 40,000: more rows carry shorter scales.
+
+    Examples
+    --------
+    >>> [len(rows) for rows in larger_part(7000, seed=0)], larger_part(5000, seed=0)
+    ([5600, 1400], None)
+    """
+    if n < 2 * MOST_ROWS:
+        return None
+    return _part(np.random.default_rng([seed, LAST_ROWS]), _groups(n, classes), LAST_ROWS)
+
+
+def _groups(n: int, classes: np.ndarray | None) -> np.ndarray:
+    """The class of every row; without classes the same for all."""
+    distinct = 1 if classes is None else len(np.unique(classes))
+    if n < FEWEST_ROWS or n == distinct:  # one row of every class is always fitted on
         rows = f"n_samples={n}" if n < FEWEST_ROWS else "every class has one row only"
         raise ValueError(
             f"{rows}: to choose parameters by validation takes {FEWEST_ROWS} rows of positive weight, and a class with two. "
             "Give the parameters values."
         )
-    parts = []
-    for repeat in range(default_repeats(n) if repeats is None else repeats):
-        rng = np.random.default_rng([seed, repeat])
-        order = rng.permutation(n)
-        if classes is None:
-            kept = order[:MOST_ROWS]
-            cut = max(1, int(SHARE * len(kept)))
-            parts.append((np.sort(kept[cut:]), np.sort(kept[:cut])))
-            continue
-        order = order[np.argsort(groups[order], kind="stable")]
-        first = np.unique(groups[order], return_index=True)[1]
-        others = np.delete(order, first)
-        others = others[_evenly(rng, spare, max(1, min(spare, MOST_ROWS - len(first))))]
-        looked_at = _evenly(rng, len(others), min(len(others), max(1, int(SHARE * (len(first) + len(others))))))
-        fit = np.concatenate([order[first], np.delete(others, looked_at)])
-        parts.append((np.sort(fit), np.sort(others[looked_at])))
-    return parts
+    return np.zeros(n) if classes is None else np.asarray(classes)
+
+
+def _part(rng: np.random.Generator, groups: np.ndarray, most: int) -> Part:
+    """Rows to fit on and rows to look at, at most ``most`` together."""
+    n = len(groups)
+    order = rng.permutation(n)
+    order = order[np.argsort(groups[order], kind="stable")]
+    first = np.unique(groups[order], return_index=True)[1]
+    if len(first) == 1:
+        kept = order[:most]
+        cut = max(1, int(SHARE * len(kept)))
+        return np.sort(kept[cut:]), np.sort(kept[:cut])
+    spare = n - len(first)
+    others = np.delete(order, first)
+    others = others[_evenly(rng, spare, max(1, min(spare, most - len(first))))]
+    looked_at = _evenly(rng, len(others), min(len(others), max(1, int(SHARE * (len(first) + len(others))))))
+    fit = np.concatenate([order[first], np.delete(others, looked_at)])
+    return np.sort(fit), np.sort(others[looked_at])
 
 
 def _evenly(rng: np.random.Generator, n: int, wanted: int) -> np.ndarray:

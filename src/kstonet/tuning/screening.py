@@ -12,7 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from kstonet.gram import DenseGram, Kernel
+from kstonet._arrays import to_numpy
+from kstonet.gram import DenseGram
+from kstonet.gram.dense import cross_blocks
 from kstonet.solvers.svr import solve_svr
 
 TOLERANCE = 3e-3  # relative duality gap: enough to rank
@@ -20,42 +22,40 @@ MAX_ITER = 300
 
 
 def svr_errors(
-    kernel: Kernel,
+    gram: DenseGram,
     fit: tuple[np.ndarray, np.ndarray, np.ndarray | None],
     look: tuple[np.ndarray, np.ndarray, np.ndarray | None],
     C: Sequence[float],
     epsilon: float,
-    max_memory: float | None = None,
 ) -> np.ndarray:
     """Mean squared error at the rows looked at, of the SVRs with every C; shape (len(C),).
 
     Parameters
     ----------
-    kernel : Kernel
+    gram : DenseGram
+        Of the rows to fit on, on the device that solves.
     fit, look : tuple of (X, Y, weights or None)
         Standardised rows; the errors of several targets are averaged.
     C : sequence of float
     epsilon : float
-    max_memory : float, optional
-        Bytes for the kernel matrix.
     """
     X, Y, weights = fit
     X_look, Y_look, look_weights = look
     k = Y.shape[1]
-    gram = DenseGram(X, kernel, max_memory=max_memory)
     errors = np.empty(len(C))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a C that is hard to solve for is ranked as far as it came
         solution = solve_svr(
             gram,
-            np.tile(Y.T, (len(C), 1)),
+            gram.array(np.tile(Y.T, (len(C), 1))),
             np.repeat(C, k),
             epsilon,
             sample_weight=weights,
             tol=TOLERANCE,
             max_iter=MAX_ITER,
         )
-    predicted = np.asarray(kernel(X_look, X)) @ solution.coef.T + solution.intercept
+    coef, intercept = to_numpy(solution.coef), to_numpy(solution.intercept)
+    predicted = np.concatenate([values @ coef.T for _, values in cross_blocks(gram.kernel, X_look, X)]) + intercept
     for i in range(len(C)):
         squared = ((predicted[:, i * k : (i + 1) * k] - Y_look) ** 2).mean(axis=1)
         errors[i] = np.average(squared, weights=look_weights)

@@ -1,11 +1,11 @@
-"""How many standard deviations an interval takes: the normal quantile, or one learnt from scores (conformal prediction)."""
+"""How many standard deviations an interval takes: a quantile of a distribution, or of scores (conformal prediction)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,29 @@ class NormalFactor:
     def __call__(self, coverage: np.ndarray) -> np.ndarray:
         """Half-width, in standard deviations, of a central interval."""
         return np.asarray(norm.ppf(0.5 + 0.5 * np.asarray(coverage)))
+
+
+@dataclass(frozen=True)
+class StudentFactor:
+    """The quantile of Student's t of variance one; of the normal distribution for infinite ``df``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(StudentFactor(3.0)(0.8).round(3)), float(StudentFactor(np.inf)(0.8).round(3))
+    (0.946, 1.282)
+    """
+
+    df: float
+
+    def __call__(self, coverage: np.ndarray) -> np.ndarray:
+        """Half-width, in standard deviations, of a central interval."""
+        return np.asarray(t.ppf(0.5 + 0.5 * np.asarray(coverage), self.df) * unit_scale(self.df))
+
+
+def unit_scale(df: float) -> float:
+    """What t of ``df`` > 2 degrees of freedom is multiplied with to have variance one."""
+    return 1.0 if np.isinf(df) else float(np.sqrt((df - 2.0) / df))
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def cross_fitted(
     fold_of = np.random.default_rng(0).permutation(n) % FOLDS
     hidden = [fold_of == k for k in range(min(FOLDS, n))]
     weights = [np.where(fold, 0.0, 1.0 if sample_weight is None else sample_weight) for fold in hidden]
-    chains = [k for k, w in enumerate(weights) if w.any()]  # a single row has nobody to learn from
+    chains = [k for k, w in enumerate(weights) if _teach(outputs[w > 0])]
     states = dict.fromkeys(chains, state)
     predictions = state.network.forward(inputs)[-1].copy()
     ends: dict[int, list[np.ndarray]] = {k: [] for k in chains}
@@ -56,6 +56,11 @@ def cross_fitted(
     for k in chains:
         predictions[hidden[k]] = np.mean(ends[k][1:], axis=0)
     return predictions
+
+
+def _teach(outputs: np.ndarray) -> bool:
+    """Whether rows can be learnt from: there are some, and their labels differ. Other folds keep the fitted values."""
+    return len(outputs) > 0 and (outputs.ndim == 2 or bool((outputs != outputs[0]).any()))
 
 
 def _refit_first(inputs: Any, steps: list[ImputationStep], weights: list[np.ndarray]) -> list[Any]:

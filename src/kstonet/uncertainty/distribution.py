@@ -1,4 +1,4 @@
-"""Predictive distributions: Gaussian, with the variance by source."""
+"""Predictive distributions: Student's t or normal, with the variance by source."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import gammaln
+from scipy.stats import t
 from sklearn.utils import check_random_state
 
-from kstonet.uncertainty.conformal import NormalFactor
+from kstonet.uncertainty.conformal import StudentFactor, unit_scale
 
 NOISE, BETWEEN = "noise", "between iterations"
-NORMAL = NormalFactor()
 
 
 @dataclass(frozen=True)
 class PredictiveDistribution:
-    """The distribution of new observations at some rows, N(mean, covariance), in the units of the targets.
+    """The distribution of new observations at some rows, in the units of the targets: Student's t, or normal.
 
     Made by ``predict_dist``. Arrays have shape (n,), or (n, k) for several targets.
 
@@ -30,8 +30,11 @@ class PredictiveDistribution:
         Covariance by source: "noise", "first layer", "regression layers", "between iterations".
     single : bool
         Whether there is one target, given without an axis of its own.
-    factor : callable
-        Half-width of a central interval in standard deviations: the normal quantile, or a conformal one after ``calibrate``.
+    df : float
+        Degrees of freedom, shared by the targets of a row; infinite for the normal distribution.
+    factor : callable, optional
+        Half-width of a central interval in standard deviations, where it is not the distribution's own: a conformal one,
+        after ``calibrate``.
 
     Examples
     --------
@@ -48,7 +51,8 @@ class PredictiveDistribution:
     means: np.ndarray
     parts: dict[str, np.ndarray]
     single: bool
-    factor: Callable[[np.ndarray], np.ndarray] = NORMAL
+    df: float = np.inf
+    factor: Callable[[np.ndarray], np.ndarray] | None = None
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(values[:, 0]) if self.single else values
@@ -79,7 +83,7 @@ class PredictiveDistribution:
 
     @property
     def of_mean(self) -> PredictiveDistribution:
-        """The distribution of the mean alone: without the noise, for confidence intervals."""
+        """The distribution of the mean alone: without the noise, and normal, for confidence intervals."""
         return PredictiveDistribution(self.means, {s: p for s, p in self.parts.items() if s != NOISE}, self.single)
 
     def interval(self, coverage: Any = 0.95) -> np.ndarray:
@@ -107,27 +111,34 @@ class PredictiveDistribution:
         return self._shaped(values if np.ndim(q) else values[..., 0])
 
     def _half_widths(self, levels: np.ndarray) -> np.ndarray:
-        factor = self.factor(levels)  # (levels,), or (levels, k)
+        factor = (self.factor or StudentFactor(self.df))(levels)  # (levels,), or (levels, k)
         factor = np.broadcast_to(factor[:, None] if factor.ndim == 1 else factor, (len(levels), self.means.shape[1]))
         return np.asarray(self._deviations[:, :, None] * factor.T)
 
     def cdf(self, y: Any) -> np.ndarray:
-        """P(observation ≤ y) for every row (and target), of the Gaussian."""
-        return np.asarray(norm.cdf(np.asarray(y, dtype=np.float64), self.mean, self.std))
+        """P(observation ≤ y) for every row (and target)."""
+        return np.asarray(t.cdf(np.asarray(y, dtype=np.float64), self.df, self.mean, self.std * unit_scale(self.df)))
 
     def logpdf(self, y: Any) -> np.ndarray:
-        """Log-density of observations, of the Gaussian; jointly over the targets of a row, shape (n,)."""
+        """Log-density of observations, jointly over the targets of a row, shape (n,)."""
         error = np.asarray(y, dtype=np.float64).reshape(self.means.shape) - self.means
         _, logdet = np.linalg.slogdet(self.covariance)
-        quadratic = (error * np.linalg.solve(self.covariance, error[:, :, None])[:, :, 0]).sum(axis=1)
-        return np.asarray(-0.5 * (quadratic + logdet + self.means.shape[1] * np.log(2.0 * np.pi)))
+        square = (error * np.linalg.solve(self.covariance, error[:, :, None])[:, :, 0]).sum(axis=1)
+        k, df = self.means.shape[1], self.df
+        if np.isinf(df):
+            return np.asarray(-0.5 * (square + logdet + k * np.log(2.0 * np.pi)))
+        constant = gammaln(0.5 * (df + k)) - gammaln(0.5 * df) - 0.5 * k * np.log((df - 2.0) * np.pi)
+        return np.asarray(constant - 0.5 * logdet - 0.5 * (df + k) * np.log1p(square / (df - 2.0)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draws, shape (n, n_samples) or (n, k, n_samples), as in scikit-learn's Gaussian processes."""
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
         n, k = self.means.shape
-        draws = check_random_state(random_state).standard_normal(size=(n, k, n_samples))
+        rng = check_random_state(random_state)
+        draws = rng.standard_normal(size=(n, k, n_samples))
+        if np.isfinite(self.df):  # the targets of an observation share the size of its error
+            draws *= np.sqrt((self.df - 2.0) / rng.chisquare(self.df, size=(n, 1, n_samples)))
         return self._shaped(self.means[:, :, None] + root @ draws)
 
 

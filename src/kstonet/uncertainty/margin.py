@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 MOST_ROWS = 800  # of a margin set: beyond it evenly spaced ones, so that a variance costs at most their square
+ROUNDING = 1e-10  # of k(z, z): what is left of it where the margin set explains a row, as with kernels of finite rank
 JITTERS = (0.0, *(10.0**power for power in range(-13, -3)))  # of the mean diagonal: duplicates make K_MM singular
 
 
@@ -57,7 +58,8 @@ class MarginFactor:
         if not len(self.columns):
             return np.array(diagonal, dtype=np.float64)
         half = solve_triangular(self.factor, values[:, self.columns].T, lower=True, check_finite=False)
-        variance = np.maximum(diagonal - (half**2).sum(axis=0), 0.0)
+        variance = diagonal - (half**2).sum(axis=0)
+        variance = np.where(variance > ROUNDING * diagonal, variance, 0.0)
         if intercept:
             variance = variance + (1.0 - self.ones @ half) ** 2 / (self.ones @ self.ones)
         return np.asarray(variance)

@@ -1,0 +1,34 @@
+"""Parameters are checked before the work begins; the message says which one, its value, and what is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def require(name: str, value: Any, valid: Callable[[Any], Any], demand: str) -> None:
+    """Raise ``name=value must be demand`` unless ``valid(value)``; a value that ``valid`` cannot compare is not valid.
+
+    Examples
+    --------
+    >>> require("max_iter", "ten", whole, "a whole number >= 1")
+    Traceback (most recent call last):
+    ValueError: max_iter='ten' must be a whole number >= 1.
+    """
+    try:
+        accepted = bool(valid(value))
+    except (TypeError, ValueError, OverflowError, IndexError):
+        accepted = False
+    if not accepted:
+        raise ValueError(f"{name}={value!r} must be {demand}.")
+
+
+def whole(value: Any) -> bool:
+    """Whether a count is at least one.
+
+    Examples
+    --------
+    >>> whole(3), whole(0), whole(2.5)
+    (True, False, False)
+    """
+    return not isinstance(value, str) and int(value) == value and value >= 1

@@ -1,0 +1,157 @@
+"""What the logits of a classifier are worth: their temperature, and how much their variance falls short.
+
+A network that nearly interpolates its labels has logits that are too large by a factor, the *temperature* (Guo et al. 2017),
+which honest predictions of the training rows reveal. The recursion's variance of the logits is too small as well: it takes the
+latent values of the hidden layers for data, and labels say little about them. No residual shows by how much, since the true
+logits are never seen. A *parametric bootstrap* (Efron & Tibshirani 1993, ch. 6) does: let the tempered model be the truth, draw
+labels from it, train on them, and look how far the logits come back from where they are known to be.
+
+One replicate is enough for one number, the mean over all rows; and it needs no training from scratch. The chain goes on from
+where it ended with the drawn labels in place of the observed ones. On simulated data (300 and 1,000 rows, C of 1 and 10) the
+scale after 20 iterations is that of a training from scratch to within a quarter; with strong signals and 1,000 rows it is about
+40 % below, as the observed labels are forgotten more slowly there. After ten iterations it is up to a half below.
+
+Where the classes are told apart without an error, the drawn labels are the observed ones and come back the same way: that says
+nothing about the width of a likelihood that is flat in one direction. So the scale never falls below one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp, softmax
+
+from kstonet.iro import IROSettings, IROState, iro
+from kstonet.solvers.softmax import log_proba
+from kstonet.uncertainty.cross_fitting import cross_fitted
+from kstonet.uncertainty.moments import Moments
+
+HOTTEST = 100.0  # bound of the temperature, either way
+ITERATIONS = 20  # of the replicate
+LARGEST = 1e4  # scale of the variance
+FLAT = 1e-3  # a row's variance is at least this share of the mean one: it divides
+
+
+def best_temperature(logits: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+    """The temperature T that makes softmax(logits/T) most likely, given the classes that came.
+
+    A prior, log T ~ N(0, 1), weighs as little as one row or two. It decides where the rows do not: classes that are told apart
+    without an error would be most likely at T = 0, which is more than they can know.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n, k)
+    codes : int ndarray of shape (n,)
+    sample_weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Between 1/100 and 100.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logit = rng.normal(size=5000)
+    >>> came = rng.uniform(size=5000) < 1 / (1 + np.exp(-logit))
+    >>> round(best_temperature(np.column_stack([0 * logit, 4 * logit]), came.astype(int)))
+    4
+    """
+    rows = np.arange(len(codes))
+
+    def loss(log_temperature: float) -> float:
+        of_label = log_proba(logits / np.exp(log_temperature))[rows, codes]
+        return float(-len(codes) * np.average(of_label, weights=sample_weight) + 0.5 * log_temperature**2)
+
+    bound = np.log(HOTTEST)
+    return float(np.exp(minimize_scalar(loss, bounds=(-bound, bound), method="bounded").x))
+
+
+def honest_temperature(logits: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+    """The best temperature of honest predictions of the training rows, at least one.
+
+    They are not quite honest (the chain forgets a hidden row in three iterations, mostly), so they may ask for sharper
+    probabilities than new rows bear: believed where they say that logits are too large, not where they say too small.
+    """
+    return max(1.0, best_temperature(logits, codes, sample_weight))
+
+
+def log_odds(logits: np.ndarray) -> np.ndarray:
+    """log(p_k/(1 - p_k)) = η_k - logsumexp(the other η) for every class, shape (n, k)."""
+    return np.column_stack([logits[:, k] - logsumexp(np.delete(logits, k, axis=1), axis=1) for k in range(logits.shape[1])])
+
+
+def log_odds_variance(logits: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Variance of :func:`log_odds` by the delta method: the gradient is 1 for class k, minus the softmax of the others."""
+    k = logits.shape[1]
+    out = np.empty_like(logits)
+    for j in range(k):
+        rest = [i for i in range(k) if i != j]
+        gradient = np.zeros_like(logits)
+        gradient[:, j] = 1.0
+        gradient[:, rest] = -softmax(logits[:, rest], axis=1)
+        out[:, j] = np.maximum(np.einsum("na,nab,nb->n", gradient, covariance, gradient), 0.0)
+    return out
+
+
+def drawn_labels(rng: np.random.Generator, p: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
+    """One class per row from the probabilities (n, k).
+
+    Every class is there, as in the labels of a training: one that was not drawn is given to the row it is likeliest for.
+    """
+    drawn = (rng.uniform(size=(len(p), 1)) * p.sum(axis=1, keepdims=True) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    counted = np.ones(len(p), dtype=bool) if sample_weight is None else sample_weight > 0
+    for k in range(p.shape[1]):
+        if not (drawn[counted] == k).any():
+            drawn[np.where(counted, p[:, k], -1.0).argmax()] = k
+    return np.asarray(drawn)
+
+
+def bootstrap_scale(
+    state: IROState,
+    inputs: Any,
+    fitted: Moments,
+    temperature: float,
+    settings: IROSettings,
+    sample_weight: np.ndarray | None,
+) -> float:
+    """How many times the squared error of the log-odds is their variance, by a parametric bootstrap of one replicate.
+
+    Parameters
+    ----------
+    state : IROState
+        Where the training ended; the drawn labels follow from its random numbers.
+    inputs, settings, sample_weight
+        Those of the training.
+    fitted : Moments
+        Of the logits at the training rows.
+    temperature : float
+        Theirs.
+
+    Returns
+    -------
+    float
+        Between 1 and 10,000.
+    """
+    truth = fitted.mean / temperature
+    variance = log_odds_variance(truth, fitted.covariance) / temperature**2
+    smallest = FLAT * float(variance.mean())
+    if smallest == 0.0:
+        return 1.0
+    rng = np.random.default_rng()
+    rng.bit_generator.state = state.rng_state
+    labels = drawn_labels(rng, softmax(truth, axis=1), sample_weight)
+    start = replace(state, rng_state=dict(rng.bit_generator.state))
+    iterations = min(ITERATIONS, state.iteration)  # forgetting takes no longer than learning did
+    end = next(islice(iro(inputs, labels, start, settings, sample_weight), iterations - 1, None))
+    honest = cross_fitted(end, inputs, labels, settings, sample_weight)
+    counted = slice(None) if sample_weight is None else sample_weight > 0
+    weights = None if sample_weight is None else sample_weight[counted]
+    error = log_odds(honest / honest_temperature(honest[counted], labels[counted], weights)) - log_odds(truth)
+    ratio = (error**2 / np.maximum(variance, smallest)).mean(axis=1)
+    return float(np.clip(np.average(ratio, weights=sample_weight), 1.0, LARGEST))
