@@ -195,8 +195,23 @@ def write(results: Results) -> str:
     text += "rules in its first lines).\n"
     if devices:
         text += f"Trained with the Gram matrix on a GPU (`--device cuda`): {', '.join(devices)}.\n"
+    text += _remarks(results)
     results.path.with_suffix(".md").write_text(f"{text}\n{table}\n")
     return table
+
+
+def _remarks(results: Results) -> str:
+    """Parts that were made by earlier code, and what was different about it."""
+    said: dict[str, dict[str, list[str]]] = {}
+    for key, part in results.parts.items():
+        name, number, column = key.split("|")
+        if "remark" in part:
+            said.setdefault(part["remark"], {}).setdefault(f"{name} ({column})", []).append(number)
+    lines = []
+    for remark, sets in said.items():
+        places = "; ".join(f"{name} splits {', '.join(sorted(numbers, key=int))}" for name, numbers in sets.items())
+        lines.append(f"- made by earlier code ({remark}): {places}")
+    return "\n" + "\n".join(lines) + "\n" if lines else ""
 
 
 def main() -> None:

@@ -108,6 +108,6 @@ def test_small_runs(monkeypatch, tmp_path):
 
 
 def test_probabilities_of_one_simulated_set():
-    part = probabilities.one_set(0)
-    assert 0.3 < part["plain_coverage"] <= 1.0
-    assert 0.0 < part["plain_width"] < 1.0
+    part = probabilities.one_set("smooth", 1.0, 0)
+    assert 0.1 < part["paper_coverage"] < part["default_coverage"] <= 1.0
+    assert 0.0 < part["paper_width"] < part["default_width"] < 1.0

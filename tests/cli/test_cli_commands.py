@@ -13,7 +13,7 @@ import kstonet
 from kstonet.cli import main, training
 from kstonet.cli.encoding import TableEncoder
 from kstonet.cli.tables import read_table
-from kstonet.metrics import coverage, crps_gaussian, nll_gaussian
+from kstonet.metrics import coverage, crps_student
 from kstonet.persistence import read_metadata
 
 
@@ -78,11 +78,12 @@ def test_scores_of_regression(run, regression):
     model, X, y = library_view(regression, "price")
     found = json.loads(run("evaluate", path, table, "--json").stdout)
     mean, std = model.predict(X, return_std=True)
+    distribution = model.predict_dist(X)
     expected = {
         "rmse": root_mean_squared_error(y, mean),
         "r2": r2_score(y, mean),
-        "nll": nll_gaussian(y, mean, std),
-        "crps": crps_gaussian(y, mean, std),
+        "nll": -distribution.logpdf(y).mean(),
+        "crps": crps_student(y, mean, std, distribution.df),
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     assert [each["level"] for each in found["intervals"]] == [0.8, 0.9, 0.95]
