@@ -1,4 +1,5 @@
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -156,3 +157,19 @@ def test_one_row_and_constant_targets():
     model = MultiTargetSVR().fit(np.arange(10.0)[:, None], np.full(10, 7.0))
     np.testing.assert_allclose(model.predict([[3.0]]), 7.0)
     assert len(model.support_) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *(("C", bad) for bad in ("x", None)),
+        *(("tol", bad) for bad in (None, 0.0)),
+        *(("max_iter", bad) for bad in (None, 1.5)),
+        *(("gamma", bad) for bad in (None, [1.0])),
+        ("epsilon", "x"),
+        ("max_memory", "x"),
+    ],
+)
+def test_what_is_no_number_is_named(name, bad):
+    with pytest.raises(ValueError, match=rf"{name}={re.escape(repr(bad))} must be"):
+        MultiTargetSVR(**{name: bad}).fit([[0.0], [1.0]], [0.0, 1.0])

@@ -152,7 +152,7 @@ class RegressionIntervals(BaseStoNet):
         """
         check_is_fitted(self)
         if (X is None) != (y is None):
-            raise ValueError("calibrate takes X and y together, or neither.")
+            raise ValueError(f"{'X' if X is None else 'y'}=None: calibrate takes X and y together, or neither.")
         if X is None:
             if not hasattr(self, "_honest"):
                 raise ValueError(

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from kstonet.estimators.checks import require, whole
 from kstonet.estimators.links import DocumentationLink
 from kstonet.gram import DenseGram, Kernel, make_kernel
 from kstonet.gram.dense import cross_blocks
@@ -159,6 +160,7 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
         MultiTargetSVR
             Fitted.
         """
+        self._check_numbers()
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = y.astype(np.float64)
         weights = validated_weights(sample_weight, X)
@@ -178,6 +180,14 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
             self._gram = None  # release an old matrix before a new one is made
             self._X_fit, self.kernel_ = X, kernel
         return self._solve(y, weights, previous)
+
+    def _check_numbers(self) -> None:
+        """Of what is no number; the engine looks at the values themselves, and at one for each target."""
+        for name in ("C", "epsilon"):
+            require(name, getattr(self, name), lambda v: np.asarray(v).dtype.kind in "fiu", "a number, or one for each target")
+        require("tol", self.tol, lambda v: v > 0, "a positive number; it is a relative duality gap")
+        require("max_iter", self.max_iter, whole, "a whole number >= 1")
+        require("max_memory", self.max_memory, lambda v: v is None or v > 0, "a positive number of bytes, or None")
 
     def refit(self, y: Any, sample_weight: Any = None) -> MultiTargetSVR:
         """Fit new targets on the rows of the last :meth:`fit`, reusing the kernel matrix, its factor and the last solution.

@@ -128,7 +128,7 @@ class ClassificationIntervals(BaseStoNet):
         """
         check_is_fitted(self)
         if (X is None) != (y is None):
-            raise ValueError("calibrate takes X and y together, or neither.")
+            raise ValueError(f"{'X' if X is None else 'y'}=None: calibrate takes X and y together, or neither.")
         if X is None:
             if not hasattr(self, "_honest"):
                 raise ValueError(
@@ -139,8 +139,9 @@ class ClassificationIntervals(BaseStoNet):
             return self
         check_consistent_length(X, y)
         codes = np.searchsorted(self.classes_, y)
-        if (self.classes_[np.minimum(codes, len(self.classes_) - 1)] != np.asarray(y)).any():
-            raise ValueError(f"y holds classes the model was not fitted on; it knows {self.classes_.tolist()}.")
+        strange = np.asarray(y)[self.classes_[np.minimum(codes, len(self.classes_) - 1)] != np.asarray(y)]
+        if len(strange):
+            raise ValueError(f"y holds {strange[0]!r}, a class the model was not fitted on; it knows {self.classes_.tolist()}.")
         log_p = np.log(np.maximum(self._averaged(self._check_X(X)), 1e-300))
         self.calibration_temperature_ = best_temperature(log_p, codes)
         return self

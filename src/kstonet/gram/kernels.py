@@ -220,7 +220,10 @@ def resolve_gamma(gamma: float | str, X: Array, sample_weight: np.ndarray | None
     rows of weight zero count nowhere, so that a weight of two is a row given twice.
     """
     if not isinstance(gamma, str):
-        value = float(gamma)
+        try:
+            value = float(gamma)
+        except (TypeError, ValueError):
+            value = math.nan
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"gamma={gamma!r} must be a positive finite number, or one of 'scale', 'auto', 'median'.")
         return value

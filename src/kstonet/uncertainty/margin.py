@@ -51,7 +51,10 @@ class MarginFactor:
             except np.linalg.LinAlgError:
                 continue
             return cls(columns, factor, solve_triangular(factor, np.ones(len(matrix)), lower=True, check_finite=False))
-        raise np.linalg.LinAlgError("the kernel matrix of the margin set is not positive semi-definite, whatever the jitter.")
+        raise np.linalg.LinAlgError(
+            "the kernel matrix is not positive semi-definite on the rows that pin the function down, so it has no variance. Is "
+            "your kernel a kernel? residuals=None trains without intervals."
+        )
 
     def variance(self, values: np.ndarray, diagonal: np.ndarray, *, intercept: bool = True) -> np.ndarray:
         """σ_f² at rows with the kernel values ``values`` (rows, all columns) and ``diagonal`` k(z, z)."""
