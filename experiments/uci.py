@@ -72,7 +72,8 @@ def one_split(
 def first_layer_choice(network: KStoNetRegressor) -> dict[str, Any]:
     """The kernel and C whose first layer alone was best on the validation parts."""
     alone = [row for row in network.tuning_["table"] if row["iterations"] == 0]
-    alone = [row for row in alone if row["rows"] == max(row["rows"] for row in alone)]  # the last word is with most rows
+    most = max(row["rows"] for row in alone)
+    alone = [row for row in alone if row["rows"] == most]  # the last word is with most rows
     parts = max(len(row["scores"]) for row in alone)
     stayed = [row for row in alone if len(row["scores"]) == parts]  # others were dropped on the way
     return min(stayed, key=lambda row: row["score"])
@@ -190,11 +191,11 @@ def _line(name: str, column: str, rows: list[dict[str, Any]]) -> str:
 def write(results: Results) -> str:
     """The tables as a Markdown file beside the results."""
     table = summary(results)
-    devices = {key.split("|")[0]: part["device"] for key, part in results.parts.items() if part.get("device", "cpu") != "cpu"}
+    on_gpu = dict.fromkeys(key.split("|")[0] for key, part in results.parts.items() if part.get("device", "cpu") != "cpu")
     text = "# UCI sets, original splits\n\nMade by `python -m experiments.uci` (± standard error over the splits; columns and "
     text += "rules in its first lines).\n"
-    if devices:
-        text += f"Trained with the Gram matrix on a GPU (`--device cuda`): {', '.join(devices)}.\n"
+    if on_gpu:
+        text += f"Trained with the Gram matrix on a GPU (`--device cuda`): {', '.join(on_gpu)}.\n"
     text += _remarks(results)
     results.path.with_suffix(".md").write_text(f"{text}\n{table}\n")
     return table

@@ -245,10 +245,12 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         finished: list[IROState] = []  # the iterates that predictions average, of chains that are done
         recent: deque[IROState] = deque(maxlen=self.n_average)  # of the chain that runs
         ends: dict[int, IROState] = {}  # where chains are
+        watch: Callable[[Network], dict[str, float]] | None = None
         try:
             for chain, start in enumerate(starts):
                 recent.clear()
-                watch = None if validation is None else self._watch(start.network, *validation)
+                if validation is not None and watch is None:  # the chains share their kernels
+                    watch = self._watch(start.network, *validation)
                 best, waiting = np.inf, 0
                 for new in tasks.each(iro(inputs, outputs, start, self._settings(), weights)):
                     ends[chain] = new

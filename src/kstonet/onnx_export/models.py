@@ -16,6 +16,7 @@ from kstonet.layers.expansion import Expansion, ExpansionPart
 from kstonet.onnx_export.first_layer import first_features, first_values, first_variance
 from kstonet.onnx_export.graph import Graph, Output, Value, op, storable
 from kstonet.onnx_export.network import forward, variances
+from kstonet.persistence.container import destination, write_whole
 from kstonet.uncertainty.conformal import ConformalFactor
 
 REGRESSORS, CLASSIFIERS = (KStoNetRegressor, StoNetRegressor), (KStoNetClassifier, StoNetClassifier)
@@ -101,9 +102,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
         names = ", ".join(kind.__name__ for kind in EXPORTED)
         raise TypeError(f"model is a {type(model).__name__}; kstonet.to_onnx exports {names}.")
     check_is_fitted(model)
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"path={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first.")
+    path = destination(Path(path), "model.onnx")
     x = Graph().input("X", model.n_features_in_).transposed()
     metadata = {"model": type(model).__name__}
     if hasattr(model, "feature_names_in_"):
@@ -115,9 +114,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     else:
         outputs = _of_classifier(model, x, metadata)
     content = x.graph.finished(outputs, metadata, producer_name="kstonet", producer_version=kstonet.__version__)
-    temporary = path.with_name(f".{path.name}.tmp")  # an older file serves until the new one is there, whole
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    write_whole(path, content)
 
 
 def _of_svr(model: MultiTargetSVR, x: Value) -> dict[str, Output]:

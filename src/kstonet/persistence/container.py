@@ -62,17 +62,27 @@ def serialised(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> b
 
 
 def write(path: Path, description: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+    """Write a model file, whole or not at all."""
+    content = serialised(description, tensors)
+    write_whole(destination(path, "model.kstonet"), content)
+
+
+def destination(path: Path, example: str) -> Path:
+    """Where a file is to be written; ``example`` is a name for it where a folder is given."""
+    path = Path(os.path.realpath(path))  # through a link, so that the link stays one
+    if path.is_dir():
+        raise IsADirectoryError(f"path={str(path)!r} is a folder; name a file in it, such as {str(path / example)!r}.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"path={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first.")
+    return path
+
+
+def write_whole(path: Path, content: bytes) -> None:
     """Write a file under a temporary name beside its place, and move it there when it is on the disk.
 
     Whatever happens before the move, an older file stays as it is; after it, the new one is complete. A process that is killed
     meanwhile leaves the temporary file, ``.NAME.*.tmp``, behind.
     """
-    content = serialised(description, tensors)
-    path = Path(os.path.realpath(path))  # through a link, so that the link stays one
-    if path.is_dir():
-        raise IsADirectoryError(f"path={str(path)!r} is a folder; name a file in it, such as {str(path / 'model.kstonet')!r}.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"path={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first.")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         with open(temporary, "xb") as file:
