@@ -47,8 +47,8 @@ bench: $(VENV)/.installed       ## side-by-side timings; set KSTONET_DATA to use
 	$(BIN)/python benchmarks/svr.py
 
 experiments: $(VENV)/.installed ## the tables in experiments/results/, an hour or more; finished parts are not run again
-	$(BIN)/python -m experiments run all
-	$(BIN)/python -m experiments report
+	$(BIN)/kstonet-experiments run all
+	$(BIN)/kstonet-experiments report
 
 docs: $(VENV)/.installed        ## the documentation as pages in docs/_build/html, with the gallery of examples
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"

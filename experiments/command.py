@@ -5,7 +5,8 @@
     kstonet-experiments run all [--data DIR]
     kstonet-experiments report
 
-Without an installed command, ``python -m experiments`` is the same. Results are resumable: finished parts are not run again.
+An editable installation has the command; ``python -m experiments`` in a checkout is the same. Results are resumable: finished
+parts are not run again.
 """
 
 from __future__ import annotations

@@ -1,22 +1,27 @@
 """The UCI sets on their original splits: K-StoNet, its own first layer (an equally tuned SVR), and rivals.
 
-    python -m experiments.uci [--sets yacht ...] [--splits 5] [--columns rbf tuned rivals] [--device cuda] [--data DIR]
+    python -m experiments.uci [--sets yacht ...] [--splits 5] [--columns defaults rbf tuned rivals] [--device cuda] [--data DIR]
 
 Columns:
 
+defaults
+    ``KStoNetRegressor()``: fixed settings, nothing is searched for.
 rbf
     C and gamma of an RBF kernel chosen on validation parts of the training rows; 5 units, everything else the default.
 tuned
     Everything "tune": kernel, gamma, length scales, C, units, noise; three chains.
 rivals
-    Random forest, gradient boosting, Gaussian process (at most 1,000 rows), at scikit-learn's settings.
+    Random forest, gradient boosting, Gaussian process (at most 1,000 rows), at scikit-learn's settings, and NGBoost at its own
+    where it is installed.
 
-The SVR beside "rbf" and "tuned" has the same grid, the same validation parts and the same rule (smallest mean error), without
-the network. Test rows are looked at once, by finished models (:mod:`experiments.splits`).
+The SVR beside "defaults" has the same kernel and C; beside "rbf" and "tuned" the same grid, the same validation parts and the
+same rule (smallest mean error), without the network. Test rows are looked at once, by finished models
+(:mod:`experiments.splits`).
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,7 +29,7 @@ from scipy import stats
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from experiments.common import Results, parser, rmse
@@ -33,19 +38,20 @@ from kstonet import KStoNetRegressor
 from kstonet._arrays import to_numpy
 from kstonet.gram import make_kernel
 from kstonet.gram.dense import cross_blocks
-from kstonet.metrics import coverage, crps_student, mean_width, nll_student, winkler_score
+from kstonet.metrics import coverage, crps_student, mean_width, nll_gaussian, nll_student, winkler_score
 from kstonet.solvers.svr import solve_svr
 from kstonet.tuning.recipes import KernelRecipe, Kitchen
 
 SETS = ("yacht", "bostonHousing", "energy", "concrete", "wine-quality-red")
 LARGE = ("kin8nm", "power-plant", "naval-propulsion-plant", "protein-tertiary-structure")
 LEVELS = (0.8, 0.9, 0.95)
-TUNED: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
+    "defaults": {},
     "rbf": {"C": "tune", "gamma": "tune"},
     "tuned": dict.fromkeys(("kernel", "gamma", "length_scale", "C", "hidden_layer_sizes", "noise_variance"), "tune")
     | {"n_chains": 3},
 }
-COLUMNS = (*TUNED, "rivals")
+COLUMNS = (*SETTINGS, "rivals")
 GP_ROWS = 1000
 
 
@@ -57,20 +63,22 @@ def one_split(
     X, y = split.rows
     if column == "rivals":
         return split.judge({rival: model.fit(X, y) for rival, model in rivals(len(X)).items()}, plain_scores)
-    network = KStoNetRegressor(**TUNED[column], random_state=0, device=device, n_jobs=n_jobs).fit(X, y)
+    network = KStoNetRegressor(**SETTINGS[column], random_state=0, device=device, n_jobs=n_jobs).fit(X, y)
     models = {"kstonet": network, "svr": SameSearchSVR(network).fit(X, y)}
     scored = split.judge(models, lambda model, *rows: (scores if model is network else plain_scores)(model, *rows))
     return {
         **scored["kstonet"],
         "svr_rmse": scored["svr"]["rmse"],
         "device": device or "cpu",
-        "chosen": network.tuning_["reason"],
+        "chosen": network.tuning_["reason"] if hasattr(network, "tuning_") else "",
         "svr_chosen": {key: str(value) for key, value in first_layer_choice(network).items()},
     }
 
 
 def first_layer_choice(network: KStoNetRegressor) -> dict[str, Any]:
-    """The kernel and C whose first layer alone was best on the validation parts."""
+    """The kernel and C whose first layer alone was best on the validation parts; without a search, those given."""
+    if not hasattr(network, "tuning_"):
+        return {name: getattr(network, name) for name in ("kernel", "gamma", "length_scale", "C")}
     alone = [row for row in network.tuning_["table"] if row["iterations"] == 0]
     most = max(row["rows"] for row in alone)
     alone = [row for row in alone if row["rows"] == most]  # the last word is with most rows
@@ -80,9 +88,10 @@ def first_layer_choice(network: KStoNetRegressor) -> dict[str, Any]:
 
 
 class SameSearchSVR:
-    """The SVR that a K-StoNet's own search found best, on standardised features and target.
+    """The SVR with a K-StoNet's kernel and C, or those that its search found best for the first layer alone.
 
-    Solved by this library's engine to a certified gap of 1e-4: LIBSVM gives the same model and takes a minute at C = 1,000.
+    On standardised features and target, solved by this library's engine to a certified gap of 1e-4: LIBSVM gives the same model
+    and takes a minute at C = 1,000.
     """
 
     def __init__(self, network: KStoNetRegressor) -> None:
@@ -116,16 +125,26 @@ def rivals(n: int) -> dict[str, Any]:
             self.set_params(kernel=ConstantKernel() * scales + WhiteKernel(0.1, (1e-6, 10.0)))
             return super().fit(X[rows], y[rows])
 
-    return {
+    models = {
         "random forest": RandomForestRegressor(500, random_state=0),
         "gradient boosting": HistGradientBoostingRegressor(random_state=0, early_stopping=n > 1000),
         "gaussian process": make_pipeline(StandardScaler(), ThinnedGP(normalize_y=True)),
     }
+    with suppress(ImportError):
+        from ngboost import NGBRegressor
+
+        models["NGBoost"] = NGBRegressor(random_state=0, verbose=False)
+    return models
 
 
 def plain_scores(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """The error of the means."""
-    return {"rmse": rmse(y, model.predict(X))}
+    """The error of the means, and of the predictive distribution where there is one."""
+    found = {"rmse": rmse(y, model.predict(X))}
+    if hasattr(model, "pred_dist"):
+        found["nll"] = float(-model.pred_dist(X).logpdf(y).mean())
+    elif isinstance(model, Pipeline):
+        found["nll"] = float(nll_gaussian(y, *model.predict(X, return_std=True)))
+    return found
 
 
 def scores(model: KStoNetRegressor, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
@@ -152,21 +171,29 @@ def summary(results: Results) -> str:
         "| conformal coverage |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    others = ["| set | splits | random forest | gradient boosting | Gaussian process |", "|---|---|---|---|---|"]
+    names = list(rivals(0))
+    others = [f"| set | splits | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
     for name in (*SETS, *LARGE):
-        for column in TUNED:
+        for column in SETTINGS:
             rows = _parts(results, name, column)
             if rows:
                 lines.append(_line(name, column, rows))
         rows = _parts(results, name, "rivals")
         if rows:
-            cells = [_with_error([row[rival]["rmse"] for row in rows]) for rival in rivals(0)]
-            others.append(f"| {name} | {len(rows)} | " + " | ".join(cells) + " |")
+            others.append(f"| {name} | {len(rows)} | " + " | ".join(_rival_cell(rows, rival) for rival in names) + " |")
     return "\n".join(lines) + "\n\n" + "\n".join(others)
 
 
 def _parts(results: Results, name: str, column: str) -> list[dict[str, Any]]:
     return [part for key, part in results.parts.items() if key.startswith(f"{name}|") and key.endswith(f"|{column}")]
+
+
+def _rival_cell(rows: list[dict[str, Any]], rival: str) -> str:
+    found = [row[rival] for row in rows if rival in row]
+    if not found:
+        return ""
+    cell = _with_error([one["rmse"] for one in found])
+    return f"{cell} (NLL {np.mean([one['nll'] for one in found]):.3g})" if "nll" in found[0] else cell
 
 
 def _with_error(values: list[float]) -> str:

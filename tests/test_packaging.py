@@ -99,6 +99,17 @@ def test_the_command_starts(python, tmp_path):
     assert output(python.parent / "kstonet", "--version", cwd=tmp_path).strip() == f"kstonet {kstonet.__version__}"
 
 
+def test_experiments_are_asked_for_in_a_checkout(python, tmp_path):
+    """The package does not hold them; beside them (as in an editable installation) the command is theirs."""
+    command = [python.parent / "kstonet-experiments", "list"]
+    alone = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert alone.returncode == 1
+    assert "in a checkout, pip install --editable" in alone.stderr
+    beside = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert beside.returncode == 0, beside.stderr
+    assert "full_row_rank" in beside.stdout
+
+
 def test_import_time_beyond_scikit_learn(python, tmp_path):
     """The best of five counts: what else the machine does only adds. scikit-learn's own import may take longer than ours."""
     code = "import time, sklearn; start = time.perf_counter(); import kstonet; print(time.perf_counter() - start)"

@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 
 from kstonet.gram import make_kernel
 from kstonet.tuning import relevance
-from kstonet.tuning.relevance import PRIOR, SHAPES, evidence_length_scales, negative_evidence
+from kstonet.tuning.relevance import PRIOR, SHAPES, Pairs, evidence_length_scales, negative_evidence
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
@@ -17,17 +17,16 @@ PARAMETERS = np.array([0.3, -0.2, 1.1, 0.4, -2.0])  # logarithms: three scales, 
 START = 0.5
 
 
-def differences(kernel, X=X):
-    D = np.abs(X.T[:, :, None] - X.T[:, None, :])
-    return D if kernel == "laplacian" else D**2
+def pairs(kernel):
+    return Pairs.of(X, kernel)
 
 
 @pytest.mark.parametrize("kernel", SHAPES)
-def test_gradient_is_that_of_finite_differences(kernel):
+def test_gradient_is_that_of_finite_pairs(kernel):
     def value(parameters):
-        return negative_evidence(parameters, differences(kernel), Y, kernel, START)[0]
+        return negative_evidence(parameters, pairs(kernel), Y, kernel, START)[0]
 
-    gradient = negative_evidence(PARAMETERS, differences(kernel), Y, kernel, START)[1]
+    gradient = negative_evidence(PARAMETERS, pairs(kernel), Y, kernel, START)[1]
     np.testing.assert_allclose(gradient, approx_fprime(PARAMETERS, value, 1e-6), rtol=1e-4, atol=1e-4)
 
 
@@ -51,7 +50,7 @@ def test_value_of_the_laplacian_kernel_is_the_normal_density():
 
 def evidence(kernel):
     """Without the prior and with the constant of the normal density."""
-    value = -negative_evidence(PARAMETERS, differences(kernel), Y, kernel, START)[0]
+    value = -negative_evidence(PARAMETERS, pairs(kernel), Y, kernel, START)[0]
     return value + 0.5 * PRIOR**2 * ((PARAMETERS[:3] - START) ** 2).sum() - 0.5 * Y.size * np.log(2 * np.pi)
 
 
@@ -79,7 +78,7 @@ def test_the_given_gamma_is_the_optimum(kernel):
         start = np.log(3) * (1.0 if kernel == "laplacian" else 0.5)
 
         def rest(parameters):
-            value, gradient = negative_evidence(np.append(scales, parameters), differences(kernel), Y, kernel, start)
+            value, gradient = negative_evidence(np.append(scales, parameters), pairs(kernel), Y, kernel, start)
             return value, gradient[3:]
 
         return minimize(rest, [0.0, -2.0], jac=True, bounds=relevance.BOUNDS[1:]).fun
@@ -91,15 +90,15 @@ def test_the_given_gamma_is_the_optimum(kernel):
 def test_many_rows_and_many_features_are_cut(monkeypatch):
     seen = []
 
-    def spy(parameters, differences, Y, kernel, start):
-        seen.append(differences.shape)
-        return negative_evidence(parameters, differences, Y, kernel, start)
+    def spy(parameters, pairs, Y, kernel, start):
+        seen.append((len(pairs.differences), len(Y), len(pairs.i)))
+        return negative_evidence(parameters, pairs, Y, kernel, start)
 
     monkeypatch.setattr(relevance, "negative_evidence", spy)
     monkeypatch.setattr(relevance, "MOST_ROWS", 20)
     evidence_length_scales(X, Y, "rbf")
-    assert set(seen) == {(3, 20, 20)}
+    assert set(seen) == {(3, 20, 190)}
     seen.clear()
-    monkeypatch.setattr(relevance, "MOST_DIFFERENCES", 3 * 15**2)
+    monkeypatch.setattr(relevance, "MOST_DIFFERENCES", 3 * 15**2 // 2 + 1)
     np.testing.assert_array_equal(evidence_length_scales(X, Y, "rbf", seed=3), evidence_length_scales(X, Y, "rbf", seed=3))
-    assert set(seen) == {(3, 15, 15)}
+    assert set(seen) == {(3, 15, 105)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 
 NEEDED = ("typer", "rich", "pandas", "safetensors")
@@ -21,3 +22,20 @@ def main() -> None:
     from kstonet.cli.app import app
 
     app(prog_name="kstonet")
+
+
+def experiments() -> int:
+    """Run the command ``kstonet-experiments`` of a checkout: the experiments are beside the library, not in it.
+
+    Examples
+    --------
+    >>> from kstonet.cli import experiments
+    >>> experiments()  # doctest: +SKIP
+    """
+    if find_spec("experiments") is None or find_spec("experiments.command") is None:
+        raise SystemExit(
+            "Error: the experiments are part of kstonet's source, not of the installed package: in a checkout, "
+            "pip install --editable '.[experiments]'."
+        )
+    command = import_module("experiments.command")
+    return int(command.main())

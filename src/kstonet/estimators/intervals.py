@@ -48,8 +48,9 @@ class RegressionIntervals(BaseStoNet):
         residuals = outputs - moments.mean
         variances = {source: np.diagonal(part, axis1=1, axis2=2) for source, part in moments.parts.items()}
         other = sum(part for source, part in variances.items() if source != FIRST_LAYER)
-        self._noise_model = model = NoiseModel.of_honest(residuals, variances[FIRST_LAYER], np.asarray(other), weights)
-        deviations = np.sqrt(np.diagonal(model.covariance) + model.scale * variances[FIRST_LAYER] + other)
+        rows = moments.mean, variances[FIRST_LAYER], np.asarray(other)
+        self._noise_model = NoiseModel.of_honest(residuals, *rows, weights)
+        deviations = np.sqrt(self._noise_model.variances(*rows))
         counted = np.ones(len(residuals), dtype=bool) if weights is None else weights > 0
         self._honest = ConformalFactor.of(residuals[counted], deviations[counted])
 
@@ -98,8 +99,7 @@ class RegressionIntervals(BaseStoNet):
             raise ValueError(f"order={order!r} must be 1 or 2.")
         moments = self._moments(X, order)
         model, size = self._noise_model, self._y_scaler.scale
-        parts = {NOISE: np.broadcast_to(model.covariance, (len(moments.mean), *model.covariance.shape))}
-        parts |= model.scaled(moments.parts)
+        parts = {NOISE: model.noise(moments.mean)} | model.scaled(moments.parts)
         parts = {source: size[:, None] * part * size for source, part in parts.items()}
         return PredictiveDistribution(self._y_scaler.backward(moments.mean), parts, self._single_target, model.df, self._factor)
 

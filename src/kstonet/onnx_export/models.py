@@ -138,7 +138,11 @@ def _of_regressor(model: Any, x: Value, metadata: dict[str, str], return_std: bo
     noise, iterates = model._noise_model, len(model._uppers)
     centred = means - mean
     between = (centred * centred).sum(0) / max(iterates - 1, 1)
-    variance = first.mean(0) * noise.scale[:, None] + regression.mean(0) + between + np.diagonal(noise.covariance)[:, None]
+    scatter: Any = np.diagonal(noise.covariance)[:, None]
+    if noise.growth is not None:
+        low, high = noise.span[:, :, None]
+        scatter = scatter * op("Exp", op("Min", op("Max", mean, low), high) * noise.growth[:, None])
+    variance = first.mean(0) * noise.scale[:, None] + regression.mean(0) + between + scatter
     outputs["std"] = _per_row(size * op("Sqrt", op("Max", variance, 0.0)), targets, model)
     metadata["calibration"] = "conformal" if isinstance(model._factor, ConformalFactor) else "student"
     metadata["interval_factors"] = json.dumps(_interval_factors(model, targets))

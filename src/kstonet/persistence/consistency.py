@@ -21,6 +21,7 @@ from kstonet.persistence.errors import ModelFileError
 from kstonet.uncertainty.network import LinearUncertainty, MarginUncertainty, NetworkUncertainty
 
 #: Kind and shape of the array fields: one letter, one length, the same within a record; "1" is one, "q+1" one more than q.
+#: Fields that may be None are checked where they are not.
 SHAPES: dict[str, dict[str, str]] = {
     "Scaler": {"mean": "float p", "scale": "float p"},
     "ExpansionPart": {"used": "int q", "coef": "float t m q", "units": "int m", "basis": "int q | float q p"},
@@ -33,7 +34,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "covariance": "float k q+1 k q+1",
         "noise": "float k",
     },
-    "NoiseModel": {"covariance": "float k k", "scale": "float k"},
+    "NoiseModel": {"covariance": "float k k", "scale": "float k", "growth": "float k", "span": "float 2 k"},
     "ConformalFactor": {"scores": "float n | float n k"},
     "SVRProblem": {"targets": "float m n", "box": "float m n", "epsilon": "float m 1"},
     "SVRSolution": {
@@ -93,6 +94,8 @@ def check_record(record: Any) -> None:
     for field, shapes in SHAPES.get(name, {}).items():
         array = getattr(record, field)
         options = (option.split() for option in shapes.split("|"))
+        if array is None:  # its annotation has been asked
+            continue
         ok = isinstance(array, np.ndarray) and any(_has_shape(array, kind, dims, lengths) for kind, *dims in options)
         expect(ok, f"{name}.{field} has not the shape ({shapes}) that goes with the other fields")
 
@@ -103,7 +106,7 @@ def _has_shape(array: np.ndarray, kind: str, dims: list[str], lengths: dict[str,
         return False
     for dim, length in zip(dims, array.shape, strict=True):
         letter, _, more = dim.partition("+")
-        wanted = 1 if dim == "1" else lengths.setdefault(letter, length - int(more or 0)) + int(more or 0)
+        wanted = int(dim) if dim.isdigit() else lengths.setdefault(letter, length - int(more or 0)) + int(more or 0)
         if length != wanted:
             return False
     return True

@@ -1,23 +1,25 @@
-"""What the recursion cannot know: the noise of the data, its tails, and the scale of the first layer's variance.
+"""What the recursion cannot know: the noise of the data, its growth and tails, and the scale of the first layer's variance.
 
 Eq. (finalvar) takes the noise from *training* residuals. Where the network nearly interpolates these say little about new
 rows, and the first layer's variance has the scale of the kernel's prior whatever the data. Honest residuals (left out, or
 cross-fitted) with the variances that belong to them tell both. For every output
 
-    residual_i / sqrt(V_i) ~ Student's t of variance one,   V_i = noise + scale · first_i + other_i,
+    residual_i / sqrt(V_i) ~ Student's t of variance one,   V_i = noise · exp(growth · mean_i) + scale · first_i + other_i,
 
-and noise, scale and the degrees of freedom, shared by the outputs, maximise that likelihood. ``first`` is the first layer's
-part of the variance, ``other`` the rest of it. Errors of real data have heavier tails than the normal distribution: with it,
-80 % intervals are too wide where 95 % ones are too short.
+and noise, growth, scale and the degrees of freedom, shared by the outputs, maximise that likelihood. ``first`` is the first
+layer's part of the variance, ``other`` the rest of it. Many targets scatter more where they are large; the mean is held inside
+the range that the growth was learned on. Errors of real data have heavier tails than the normal distribution: with it, 80 %
+intervals are too wide where 95 % ones are too short.
 
-Two weak priors decide where the data do not, and count as about one row. The degrees of freedom have Gamma(2, rate 0.1)
-(Juárez & Steel 2010). The scale has a lognormal about one, the recursion as it stands, with a factor of ten as its deviation:
-where no training row is far from the others, any scale up to some size fits as well, and zero would promise too much in gaps.
+Three weak priors decide where the data do not, and count as about one row. The degrees of freedom have Gamma(2, rate 0.1)
+(Juárez & Steel 2010). The growth is standard normal. The scale has a lognormal about one, the recursion as it stands, with a
+factor of ten as its deviation: where no training row is far from the others, any scale up to some size fits as well, and zero
+would promise too much in gaps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
@@ -28,23 +30,31 @@ from kstonet.uncertainty.moments import FIRST_LAYER
 SMALLEST, LARGEST = 1e-10, 1e2  # noise over the mean squared residual, and scale over what would explain all of it
 FEWEST_DF, MOST_DF = 2.5, 300.0  # a variance, and more than is needed to be normal
 SCALE_DEVIATION = np.log(10.0)  # of the prior of log(scale)
+MOST_GROWTH = 4.0  # in a standard deviation of the targets: a factor of 55
 
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """Noise covariance of the outputs, the factor of the first layer's variance, and the tails.
+    """Noise covariance of the outputs, the factor of the first layer's variance, the tails, and the growth of the noise.
 
     Parameters
     ----------
     covariance : ndarray of shape (k, k)
+        Where the mean is zero.
     scale : ndarray of shape (k,)
     df : float
         Degrees of freedom of Student's t; infinite for the normal distribution.
+    growth : ndarray of shape (k,), optional
+        Slope of the log-variance of the noise in the mean; without it all rows have the same noise.
+    span : ndarray of shape (2, k), optional
+        The means between which it grows.
     """
 
     covariance: np.ndarray
     scale: np.ndarray
     df: float = np.inf
+    growth: np.ndarray | None = None
+    span: np.ndarray | None = None
 
     @classmethod
     def of_training(cls, residuals: np.ndarray, sample_weight: np.ndarray | None = None) -> NoiseModel:
@@ -54,11 +64,16 @@ class NoiseModel:
 
     @classmethod
     def of_honest(
-        cls, residuals: np.ndarray, first: np.ndarray, other: np.ndarray, sample_weight: np.ndarray | None = None
+        cls,
+        residuals: np.ndarray,
+        means: np.ndarray,
+        first: np.ndarray,
+        other: np.ndarray,
+        sample_weight: np.ndarray | None = None,
     ) -> NoiseModel:
-        """From honest residuals (n, k) and the variances (n, k) of the same rows."""
+        """From honest residuals (n, k), means and variances of the same rows, all (n, k)."""
         weights = np.ones(len(residuals)) if sample_weight is None else sample_weight
-        outputs = [_Output.of(*columns, weights) for columns in zip(residuals.T, first.T, other.T, strict=True)]
+        outputs = [_Output.of(*columns, weights) for columns in zip(residuals.T, means.T, first.T, other.T, strict=True)]
         rows = weights.sum() ** 2 / (weights**2).sum()  # Kish's effective number
 
         def loss(log_df: float) -> float:
@@ -67,12 +82,23 @@ class NoiseModel:
 
         bounds = np.log([FEWEST_DF, MOST_DF])
         df = float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.02}).x))
-        fits = np.array([output.fitted(df, rows)[1] for output in outputs]).reshape(len(outputs), 2)
-        deviation, scale = np.sqrt(fits[:, 0]), fits[:, 1]
-        standard = residuals / np.sqrt(np.maximum(fits[:, 0] + scale * first + other, 1e-300))
+        noise, scale, growth = np.array([output.fitted(df, rows)[1] for output in outputs]).reshape(len(outputs), 3).T
+        same = cls(np.diag(noise), scale, df, growth, np.stack([means.min(axis=0), means.max(axis=0)]))
+        standard = residuals / np.sqrt(np.maximum(same.variances(means, first, other), 1e-300))
         moment = (standard * weights[:, None]).T @ standard / weights.sum()
-        size = np.sqrt(np.maximum(np.diagonal(moment), 1e-300))
-        return cls(np.outer(deviation, deviation) * (moment / np.outer(size, size)), scale, df)
+        size = np.sqrt(np.maximum(np.diagonal(moment), 1e-300) / np.maximum(noise, 1e-300))
+        return replace(same, covariance=moment / np.outer(size, size))
+
+    def noise(self, means: np.ndarray) -> np.ndarray:
+        """Noise covariance (n, k, k) where the means (n, k) are."""
+        if self.growth is None or self.span is None:
+            return np.broadcast_to(self.covariance, (len(means), *self.covariance.shape))
+        root = np.exp(0.5 * self.growth * np.clip(means, *self.span))
+        return np.asarray(root[:, :, None] * self.covariance * root[:, None, :])
+
+    def variances(self, means: np.ndarray, first: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Of the outputs (n, k), from the means and the variances of the recursion."""
+        return np.asarray(np.diagonal(self.noise(means), axis1=1, axis2=2) + self.scale * first + other)
 
     def scaled(self, parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The covariances (n, k, k) by source, the first layer's with its scale."""
@@ -82,43 +108,48 @@ class NoiseModel:
 
 @dataclass
 class _Output:
-    """The honest residuals of one output, and the likelihood of noise and scale."""
+    """The honest residuals of one output, and the likelihood of noise, scale and growth."""
 
     square: np.ndarray
+    mean: np.ndarray
     first: np.ndarray
     other: np.ndarray
     weights: np.ndarray  # that add up to one
     total: float  # mean squared residual
     unit: float  # scale that would explain all of it
-    logs: np.ndarray | None = None  # of the last fit, where the next begins
+    found: np.ndarray | None = None  # by the last fit, where the next begins: log noise, log scale, growth
 
     @classmethod
-    def of(cls, residual: np.ndarray, first: np.ndarray, other: np.ndarray, weights: np.ndarray) -> _Output:
+    def of(cls, residual: np.ndarray, mean: np.ndarray, first: np.ndarray, other: np.ndarray, weights: np.ndarray) -> _Output:
         weights = weights / weights.sum()
         total, prior = float(weights @ residual**2), float(weights @ first)
-        return cls(residual**2, first, other, weights, total, total / prior if prior > 0.0 else 1.0)
+        return cls(residual**2, mean, first, other, weights, total, total / prior if prior > 0.0 else 1.0)
 
-    def fitted(self, df: float, rows: float) -> tuple[float, tuple[float, float]]:
-        """The smallest mean negative log-density, and (noise, scale) where it is."""
+    def fitted(self, df: float, rows: float) -> tuple[float, tuple[float, float, float]]:
+        """The smallest mean negative log-density, and (noise, scale, growth) where it is."""
         if self.total <= 1e-20:  # standardised targets are reproduced exactly
-            return 0.0, (0.0, 0.0)
+            return 0.0, (0.0, 0.0, 0.0)
         constant = gammaln(0.5 * df) - gammaln(0.5 * (df + 1.0)) + 0.5 * np.log(df - 2.0)
 
-        def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
-            noise, scale = self.total * np.exp(logs[0]), self.unit * np.exp(logs[1])
+        def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+            noise, scale = self.total * np.exp(at[0] + at[2] * self.mean), self.unit * np.exp(at[1])
             variance = noise + scale * self.first + self.other
             away = self.square / variance
             log_density = 0.5 * np.log(variance) + 0.5 * (df + 1.0) * np.log1p(away / (df - 2.0))
             slope = 0.5 * self.weights / variance * (1.0 - (df + 1.0) * away / (df - 2.0 + away))
             log_scale = np.log(scale) / SCALE_DEVIATION
-            value = constant + self.weights @ log_density + 0.5 * log_scale**2 / rows
-            return float(value), np.array(
-                [noise * slope.sum(), scale * (slope @ self.first) + log_scale / SCALE_DEVIATION / rows]
-            )
+            value = constant + self.weights @ log_density + 0.5 * (log_scale**2 + at[2] ** 2) / rows
+            gradient = [slope @ noise, scale * (slope @ self.first), (slope * noise) @ self.mean]
+            return float(value), np.array(gradient) + np.array([0.0, log_scale / SCALE_DEVIATION, at[2]]) / rows
 
         bound = (np.log(SMALLEST), np.log(LARGEST))
-        starts = np.log([[0.5, 0.5], [1.0, 1e-4], [1e-3, 1.0]]) if self.logs is None else [self.logs]
-        fits = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[bound, bound]) for start in starts]
+        bounds = [bound, bound, (-MOST_GROWTH, MOST_GROWTH)]
+        starts = [[*np.log(shares), 0.0] for shares in ([0.5, 0.5], [1.0, 1e-4], [1e-3, 1.0])]
+        fits = [
+            minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+            for start in (starts if self.found is None else [self.found])
+        ]
         best = min(fits, key=lambda fit: float(fit.fun))
-        self.logs = best.x
-        return float(best.fun), (float(self.total * np.exp(best.x[0])), float(self.unit * np.exp(best.x[1])))
+        self.found = best.x
+        noise, scale = self.total * np.exp(best.x[0]), self.unit * np.exp(best.x[1])
+        return float(best.fun), (float(noise), float(scale), float(best.x[2]))
