@@ -31,7 +31,7 @@ UCI_PUBLISHED = {
 
 def uci(parts: dict[str, Any]) -> list[Summary]:
     """UCI sets: what each column of :mod:`experiments.uci` found, beside the SVR tuned in the same way."""
-    columns = {"rbf": "C and γ chosen", "tuned": "everything chosen"}
+    columns = {"defaults": "fixed settings", "rbf": "C and γ chosen", "tuned": "everything chosen"}
     parts = {key: part for key, part in parts.items() if key.split("|")[-1] in columns}
 
     def cell(column: str) -> str:
@@ -53,8 +53,8 @@ def uci(parts: dict[str, Any]) -> list[Summary]:
             "; ".join(f"{name} {UCI_PUBLISHED[name]:.3g}" for name in shown),
             "–",
             "; ".join(filter(None, map(cell, columns))),
-            f"original splits, {splits} of them; in brackets an SVR chosen in the same way; energy is heating load here, "
-            "cooling load in the paper",
+            f"original splits, {splits} of them; in brackets an SVR with the same settings, or chosen in the same "
+            "way; energy is heating load here, cooling load in the paper",
         )
     ]
 

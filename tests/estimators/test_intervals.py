@@ -57,6 +57,20 @@ def test_left_out_residuals_cover_where_training_residuals_do_not(data):
     assert coverage(yt, paper.predict_interval(Xt)) < 0.9
 
 
+def test_noise_that_grows_with_the_target_is_covered_where_it_is_small_and_where_it_is_large():
+    """Deviation exp(x/2) around 2x, 1,000 new rows in each third: four standard errors of 0.9 are 0.04, the fit adds some."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(3400, 1))
+    y = 2 * X[:, 0] + np.exp(0.5 * X[:, 0]) * rng.normal(size=len(X))
+    model = KStoNetRegressor(C=1.0, random_state=0).fit(X[:400], y[:400])
+    order = 400 + np.argsort(X[400:, 0])
+    thirds = [order[:1000], order[1000:2000], order[2000:]]
+    inside = [coverage(y[rows], model.predict_interval(X[rows], 0.9)) for rows in thirds]
+    assert np.abs(np.array(inside) - 0.9).max() < 0.06
+    deviations = model.predict(np.array([[-1.5], [1.5]]), return_std=True)[1]
+    assert deviations[1] / deviations[0] == pytest.approx(np.exp(1.5), rel=0.3)
+
+
 def test_cross_fitted_residuals_are_as_large_as_those_of_new_rows():
     """Four training sets, 2,000 new rows: the root mean squares agree within 8 %, training residuals are off by 30 %."""
     ratios, plain = [], []

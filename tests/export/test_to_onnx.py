@@ -148,6 +148,16 @@ def test_training_rows(tmp_path: Path) -> None:
     assert_predicts(model, exported(model, tmp_path), X)
 
 
+def test_noise_that_grows_with_the_mean(tmp_path: Path) -> None:
+    """Also where the mean leaves the range it grows in."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(80, 1))
+    y = 2 * X[:, 0] + np.exp(X[:, 0]) * rng.normal(size=80)
+    model = StoNetRegressor(**FAST).fit(X, y)
+    assert abs(model._noise_model.growth[0]) > 0.5
+    assert_predicts(model, exported(model, tmp_path), np.linspace(-9, 9, 41)[:, None])
+
+
 def test_missing_values_give_missing_predictions(tmp_path: Path) -> None:
     X, Y, new = problem(30, 2)
     model = KStoNetRegressor((2,), kernel=["rbf", "arccos1"], activation="relu", **FAST).fit(X, Y[:, 0])
