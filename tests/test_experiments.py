@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -105,6 +107,33 @@ def test_small_runs(monkeypatch, tmp_path):
     assert set(kinds) == {"training", "loo", "loo, conformal", "crossfit", "crossfit, conformal"}
     assert kinds["training"]["rmse"] == pytest.approx(kinds["crossfit"]["rmse"], rel=0.01)  # residuals change the intervals
     assert "| crossfit |" in coverage.table({kind: [scores] for kind, scores in kinds.items()}, deviation=False)
+
+
+def test_fixed_settings_stand_beside_the_svr_with_the_same_kernel_and_c(monkeypatch):
+    monkeypatch.setattr(Split, "load", classmethod(lambda cls, *_: cls(X, Y, TRAIN, TEST)))
+    part = uci.one_split("yacht", 0, "defaults", None)
+    network = KStoNetRegressor()
+    svr = SVR(C=network.C, epsilon=network.epsilon, gamma=1 / X.shape[1], tol=1e-6)
+    scaled = StandardScaler().fit(X[TRAIN])
+    mean, size = Y[TRAIN].mean(), Y[TRAIN].std()
+    svr.fit(scaled.transform(X[TRAIN]), (Y[TRAIN] - mean) / size)
+    expected = common.rmse(Y[TEST], mean + size * svr.predict(scaled.transform(X[TEST])))
+    assert part["svr_rmse"] == pytest.approx(expected, rel=1e-3)
+    assert part["chosen"] == ""
+
+
+def test_times_are_added_up_over_twenty_splits(tmp_path):
+    results = common.Results(tmp_path / "uci.json")
+    assert uci.times(results) == ""
+    results.parts = {f"{name}|0|defaults": {"seconds": 18.0} for name in uci.PUBLISHED_SECONDS}
+    assert "| yacht | 1 | 18.0 | 0.1 | 0.333 |" in uci.times(results)
+    assert "| all of these | | | 0.8 | at least 73.5 |" in uci.times(results)
+
+
+def test_rivals_that_were_not_installed_have_an_empty_cell(tmp_path):
+    results = common.Results(tmp_path / "uci.json")
+    results.parts = {f"yacht|{i}|rivals": {"random forest": {"rmse": 1.0 + i}} for i in range(2)}
+    assert "| yacht | 2 | 1.5 ± 0.5 |  |  |" in uci.summary(results)
 
 
 def test_probabilities_of_one_simulated_set():
