@@ -38,7 +38,7 @@ EXPERIMENTS = {
     "simulated_knn": Experiment("Section 3.1: data of a kernel-expanded network; 15 minutes"),
     "measurement_error": Experiment("Section 3.2: training paths, support vectors against epsilon; 1 hour"),
     "qsar": Experiment("Section 4.1: five folds; 10 minutes; needs data"),
-    "large_classification": Experiment("Sections 4.2 and 4.3: MNIST and CoverType, on some rows; 1 hour; needs data"),
+    "large_classification": Experiment("Sections 4.2 and 4.3: MNIST and CoverType, on 5,000 rows; 10 minutes; needs data"),
     "uci": Experiment("Section 4.4: UCI sets beside an equally tuned SVR; hours; needs data"),
     "coverage": Experiment("Section 5.2: coverage of prediction intervals; hours; needs data", (("simulated",), ("uci",))),
     "probabilities": Experiment("calibration of class probabilities; 1 hour; needs data", (("real",), ("simulated",))),
