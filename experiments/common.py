@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kstonet import __version__
+from kstonet.persistence.container import write_whole
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -47,9 +48,8 @@ class Results:
     def save(self) -> None:
         """Write the file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_suffix(".tmp")
-        unfinished.write_text(json.dumps({"kstonet": __version__, "parts": self.parts}, indent=1) + "\n")
-        unfinished.replace(self.path)
+        content = json.dumps({"kstonet": __version__, "parts": self.parts}, indent=1) + "\n"
+        write_whole(self.path, content.encode())
 
 
 def rmse(y: np.ndarray, prediction: np.ndarray) -> float:

@@ -22,7 +22,7 @@ def pairs(kernel):
 
 
 @pytest.mark.parametrize("kernel", SHAPES)
-def test_gradient_is_that_of_finite_pairs(kernel):
+def test_gradient_is_that_of_finite_differences(kernel):
     def value(parameters):
         return negative_evidence(parameters, pairs(kernel), Y, kernel, START)[0]
 

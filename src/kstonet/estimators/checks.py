@@ -23,6 +23,19 @@ def require(name: str, value: Any, valid: Callable[[Any], Any], demand: str) -> 
         raise ValueError(f"{name}={value!r} must be {demand}.")
 
 
+def both_or_neither(X: Any, y: Any) -> None:
+    """Raise unless rows to calibrate on come with their targets, or neither is given.
+
+    Examples
+    --------
+    >>> both_or_neither([[1.0]], None)
+    Traceback (most recent call last):
+    ValueError: y=None: calibrate takes X and y together, or neither.
+    """
+    if (X is None) != (y is None):
+        raise ValueError(f"{'X' if X is None else 'y'}=None: calibrate takes X and y together, or neither.")
+
+
 def whole(value: Any) -> bool:
     """Whether a count is at least one.
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.checks import both_or_neither
 from kstonet.estimators.scaling import Scaler
 from kstonet.iro import IROState
 from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
@@ -151,8 +152,7 @@ class RegressionIntervals(BaseStoNet):
         self
         """
         check_is_fitted(self)
-        if (X is None) != (y is None):
-            raise ValueError(f"{'X' if X is None else 'y'}=None: calibrate takes X and y together, or neither.")
+        both_or_neither(X, y)
         if X is None:
             if not hasattr(self, "_honest"):
                 raise ValueError(

@@ -118,7 +118,7 @@ _PARAMETERS = f"""
     ``hidden_layer_sizes``, ``kernel``, ``gamma``, ``length_scale``, ``C`` and ``noise_variance`` also take "tune": the value is
     chosen by validation inside the training rows (at most 3,000 of them, several random 80/20 parts), and the network is then
     trained on all rows. Kernels are RBF, Matérn 3/2 and Laplacian ones, or the best two in one layer; length scales all equal,
-    or learned. A search costs as much as 10 to 20 trainings; one that ``warm_start`` goes on with keeps its choice.
+    or learned. A search costs the iterations of 10 to 20 trainings; one that ``warm_start`` goes on with keeps its choice.
 
     Attributes
     ----------

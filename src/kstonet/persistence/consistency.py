@@ -93,9 +93,9 @@ def check_record(record: Any) -> None:
     lengths: dict[str, int] = {}
     for field, shapes in SHAPES.get(name, {}).items():
         array = getattr(record, field)
-        options = (option.split() for option in shapes.split("|"))
         if array is None:  # its annotation has been asked
             continue
+        options = (option.split() for option in shapes.split("|"))
         ok = isinstance(array, np.ndarray) and any(_has_shape(array, kind, dims, lengths) for kind, *dims in options)
         expect(ok, f"{name}.{field} has not the shape ({shapes}) that goes with the other fields")
 
