@@ -9,6 +9,8 @@ All intervals below come from the same 299 rows.
 
 # %%
 # Rows that are dense in the middle and sparse outside, with noise of longer tails than a normal distribution has.
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 from mapie.regression import CrossConformalRegressor, SplitConformalRegressor
@@ -32,12 +34,13 @@ X_test, y_test = draw(1000, seed=1)
 intervals = {}
 
 # %%
-# Without rows set aside: the normal quantiles of the model, its own calibration by the residuals of hidden training rows, and
-# MAPIE's cross-conformal prediction, which trains five networks more. The score ``"std_normalized"`` is abs(y - mean)/std of
-# rows that their fold's network has not seen; it sets the scale itself, so the quicker residuals will do inside.
+# Without rows set aside: the intervals of fit, counted on the residuals of hidden training rows; the quantiles of the model's
+# Student's t; and MAPIE's cross-conformal prediction, which trains five networks more. The score ``"std_normalized"`` is
+# abs(y - mean)/std of rows that their fold's network has not seen; it sets the scale itself, so the quicker residuals will do
+# inside.
 model = KStoNetRegressor(**SETTINGS).fit(X, y)
-intervals["normal quantiles"] = model.predict_interval(X_test, LEVEL)
-intervals["calibrate()"] = model.calibrate().predict_interval(X_test, LEVEL)
+intervals["fit"] = model.predict_interval(X_test, LEVEL)
+intervals["fit, Student's t"] = replace(model.predict_dist(X_test), factor=None).interval(LEVEL)
 quick = KStoNetRegressor(residuals="loo", **SETTINGS)
 cross = CrossConformalRegressor(quick, confidence_level=LEVEL, conformity_score="std_normalized", cv=5)
 cross.fit_conformalize(X, y)

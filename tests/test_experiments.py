@@ -104,7 +104,7 @@ def test_small_runs(monkeypatch, tmp_path):
     assert "| yacht | rbf | 1 |" in uci.summary(results)
     assert "| yacht | 1 | " in uci.summary(results)
     kinds = coverage.one_split("yacht", 0, None)
-    assert set(kinds) == {"training", "loo", "loo, conformal", "crossfit", "crossfit, conformal"}
+    assert set(kinds) == {"training", "loo", "loo, Student's t", "crossfit", "crossfit, Student's t"}
     assert kinds["training"]["rmse"] == pytest.approx(kinds["crossfit"]["rmse"], rel=0.01)  # residuals change the intervals
     assert "| crossfit |" in coverage.table({kind: [scores] for kind, scores in kinds.items()}, deviation=False)
 

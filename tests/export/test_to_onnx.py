@@ -116,8 +116,8 @@ def test_every_configuration_predicts_as_the_model(tmp_path_factory: pytest.Temp
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=UserWarning)  # shapes outside the theory
         model = kind(**arguments).fit(X, target)
-    if data["calibrate"] and arguments["residuals"] != "training":
-        model.calibrate()
+    if data["calibrate"]:
+        model.calibrate(X, target)
     assert_predicts(model, exported(model, tmp_path_factory.getbasetemp()), new)
 
 
@@ -211,10 +211,8 @@ def test_support_vector_regressions(targets: int, sparse: bool, tmp_path: Path) 
 def test_intervals_from_the_metadata(targets: int, calibration: str, tmp_path: Path) -> None:
     X, Y, new = problem(40, 2)
     y = Y[:, 0] if targets == 1 else Y
-    model = KStoNetRegressor(**FAST).fit(X, y)
-    if calibration == "own":
-        model.calibrate()
-    elif calibration == "rows":  # too few for a coverage of 0.9
+    model = KStoNetRegressor(**FAST, residuals="training" if calibration == "student" else "crossfit").fit(X, y)
+    if calibration == "rows":  # too few for a coverage of 0.9
         model.calibrate(new[:5], y[:5])
     session = exported(model, tmp_path)
     about, out = session.get_modelmeta().custom_metadata_map, answers(session, new)
@@ -225,8 +223,7 @@ def test_intervals_from_the_metadata(targets: int, calibration: str, tmp_path: P
         factor = np.array(factors[str(coverage)], dtype=float)  # null is not a number
         interval = np.stack([out["mean"] - factor * out["std"], out["mean"] + factor * out["std"]], axis=-1)
         expected = model.predict_interval(new, coverage)
-        smallest = {"student": 1.0, "own": 0.99, "rows": 0.85}[calibration]  # coverage that 40 or 5 rows are too few for
-        assert np.isinf(expected).all() == (coverage > smallest)
+        assert np.isinf(expected).all() == (calibration == "rows" and coverage > 0.85)
         np.testing.assert_allclose(interval, np.where(np.isinf(expected), np.nan, expected), rtol=1e-9)
 
 

@@ -13,11 +13,11 @@ from kstonet.estimators.checks import both_or_neither
 from kstonet.estimators.scaling import Scaler
 from kstonet.iro import IROState
 from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
-from kstonet.uncertainty.cross_fitting import cross_fitted
+from kstonet.uncertainty.cross_fitting import cross_fitted, folds_of
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution
 from kstonet.uncertainty.moments import FIRST_LAYER, Moments
 from kstonet.uncertainty.network import left_out_moments
-from kstonet.uncertainty.noise_model import NoiseModel
+from kstonet.uncertainty.noise_model import EXACT, NoiseModel
 
 
 class RegressionIntervals(BaseStoNet):
@@ -40,10 +40,10 @@ class RegressionIntervals(BaseStoNet):
         if residuals != "training":
             moments = left_out_moments(self._uncertainty, states, inputs)
             if residuals == "crossfit":
-                honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights)
+                honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights, folds_of(states[-1]))
                 moments = replace(moments, mean=honest)
             self._use_honest(outputs, moments, weights)
-        self._factor = StudentFactor(self._noise_model.df)
+        self._factor = StudentFactor(self._noise_model.df) if residuals == "training" else self._honest
 
     def _use_honest(self, outputs: np.ndarray, moments: Moments, weights: np.ndarray | None) -> None:
         residuals = outputs - moments.mean
@@ -51,9 +51,9 @@ class RegressionIntervals(BaseStoNet):
         other = sum(part for source, part in variances.items() if source != FIRST_LAYER)
         rows = moments.mean, variances[FIRST_LAYER], np.asarray(other)
         self._noise_model = NoiseModel.of_honest(residuals, *rows, weights)
-        deviations = np.sqrt(self._noise_model.variances(*rows))
+        deviations = np.maximum(np.sqrt(self._noise_model.variances(*rows)), EXACT)
         counted = np.ones(len(residuals), dtype=bool) if weights is None else weights > 0
-        self._honest = ConformalFactor.of(residuals[counted], deviations[counted])
+        self._honest = ConformalFactor.of(residuals[counted], deviations[counted], self._noise_model.df)
 
     # -- asked by users ----------------------------------------------------------------------------------------------------
 
@@ -137,15 +137,17 @@ class RegressionIntervals(BaseStoNet):
         return self.predict_dist(X).sample(n_samples, random_state)
 
     def calibrate(self, X: Any = None, y: Any = None) -> Self:
-        """Conformal calibration: intervals and quantiles that cover whatever the distribution of the errors.
+        """Conformal calibration with rows of your own.
 
-        The half-width of an interval becomes a quantile of the scores abs(y - mean)/std in place of Student's t's.
+        The half-width of an interval is std times a quantile of the scores abs(y - mean)/std of rows the model was not fitted
+        on. fit has taken the training rows, predicted without themselves; that needs no extra data but has no exact guarantee.
+        Rows of your own replace them; without any they come back.
 
         Parameters
         ----------
         X, y : array-like, optional
-            Rows the model was not fitted on: split conformal prediction, with its finite-sample guarantee. Without them the
-            residuals left out or cross-fitted in fit are used, which needs no extra data but has no exact guarantee.
+            Rows the model was not fitted on: split conformal prediction, with its finite-sample guarantee whatever the
+            distribution of the errors.
 
         Returns
         -------

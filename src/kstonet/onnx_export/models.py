@@ -58,11 +58,11 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
 
     Notes
     -----
-    **Intervals.** Half the width of an interval is ``std`` times a factor: the normal quantile, or the conformal one after
-    ``calibrate``. The metadata property ``interval_factors`` holds it as JSON for coverages of 0.01, 0.02, ..., 0.99, 0.995 and
-    0.999: ``{"0.9": 1.64, ...}``, with a list of factors for several targets, and ``null`` where the calibration rows were too
-    few. Other properties are ``model``, ``feature_names``, ``calibration`` ("student" or "conformal"), and for classifiers
-    ``classes`` and ``calibration_temperature``.
+    **Intervals.** Half the width of an interval is ``std`` times a factor: a quantile of the scores of honest residuals
+    (conformal), or the normal one with ``residuals="training"``. The metadata property ``interval_factors`` holds it as JSON
+    for coverages of 0.01, 0.02, ..., 0.99, 0.995 and 0.999: ``{"0.9": 1.64, ...}``, with a list of factors for several targets,
+    and ``null`` where rows given to ``calibrate`` were too few. Other properties are ``model``, ``feature_names``,
+    ``calibration`` ("student" or "conformal"), and for classifiers ``classes`` and ``calibration_temperature``.
 
     **Precision.** All numbers are float64: a variance is a difference of nearly equal numbers near the training rows, and
     float32 would lose it. Cast float32 rows before they are handed in. Outputs differ from those of ``predict`` in the last

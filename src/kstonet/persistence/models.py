@@ -73,10 +73,12 @@ def _check_targets(model: Any) -> None:
     noise = getattr(model, "_noise_model", None)
     expect(noise is None or len(noise.scale) == outputs, "the noise and the targets differ in number")
     expect(noise is None or noise.df > 2.0, "the predictive distribution has no variance")
+    expect(noise is None or (noise.growth is None) == (noise.span is None), "the noise grows, but not over which means")
     for name in ("_factor", "_honest"):
         factor = getattr(model, name, None)
         if isinstance(factor, ConformalFactor):
             expect(factor.scores.shape[1:] in ((), (outputs,)), "conformal scores and targets differ in number")
+            expect(factor.df is None or factor.df > 2.0, "the scores belong to a distribution without a variance")
 
 
 def _check_network(model: Any, outputs: int, head: type) -> None:

@@ -33,8 +33,8 @@ class PredictiveDistribution:
     df : float
         Degrees of freedom, shared by the targets of a row; infinite for the normal distribution.
     factor : callable, optional
-        Half-width of a central interval in standard deviations, where it is not the distribution's own: a conformal one,
-        after ``calibrate``.
+        Half-width of a central interval in standard deviations, where it is not the distribution's own: a conformal one. It
+        is in ``interval`` and ``ppf`` only.
 
     Examples
     --------

@@ -212,21 +212,22 @@ def left_out_moments(uncertainty: NetworkUncertainty, states: Sequence[IROState]
     """Moments of the outputs at every training row with that row left out of the first layer.
 
     The latent values of the other rows and the upper layers stay as they are: a row's own latent value is what ties the
-    network to its own target. Of several chains it is the last: the margin sets of others are different ones, and one chain
-    alone errs a little more than their mean.
+    network to its own target. Covariances are those of all chains, as for new rows. The mean is the last chain's, whose margin
+    sets these are; one chain alone errs a little more than the mean of several.
     """
-    chain = last_chain(states)
-    uncertainty = replace(uncertainty, uppers=uncertainty.uppers[-len(chain) :])
-    layers, first = [state.network.layers[0] for state in chain], uncertainty.first
+    layers, first = [state.network.layers[0] for state in states], uncertainty.first
     if isinstance(first, MarginUncertainty):
         variance = first.left_out(layers[-1])
         values = np.stack([layer.mean() - layer.coef.T * variance for layer in layers])
     else:
         assert isinstance(first, LinearUncertainty)
-        last, variance = first.left_out(inputs[:, uncertainty.expansion.parts[0].used], chain[-1].latents[0])
+        last, variance = first.left_out(inputs[:, uncertainty.expansion.parts[0].used], states[-1].latents[0])
         shift = last - layers[-1].mean(inputs)
         values = np.stack([layer.mean(inputs) + shift for layer in layers])
-    return uncertainty.averaged(values, variance[:, :, None] * np.eye(variance.shape[1]))
+    moments = uncertainty.averaged(values, variance[:, :, None] * np.eye(variance.shape[1]))
+    chain = last_chain(states)
+    ends = [state.network.forward_from(own)[-1] for state, own in zip(chain, values[-len(chain) :], strict=True)]
+    return replace(moments, mean=np.mean(ends, axis=0))
 
 
 def last_chain(states: Sequence[IROState]) -> Sequence[IROState]:

@@ -27,6 +27,7 @@ from scipy.special import gammaln
 
 from kstonet.uncertainty.moments import FIRST_LAYER
 
+EXACT = 1e-10  # a residual of standardised targets that is none
 SMALLEST, LARGEST = 1e-10, 1e2  # noise over the mean squared residual, and scale over what would explain all of it
 FEWEST_DF, MOST_DF = 2.5, 300.0  # a variance, and more than is needed to be normal
 SCALE_DEVIATION = np.log(10.0)  # of the prior of log(scale)
@@ -127,7 +128,7 @@ class _Output:
 
     def fitted(self, df: float, rows: float) -> tuple[float, tuple[float, float, float]]:
         """The smallest mean negative log-density, and (noise, scale, growth) where it is."""
-        if self.total <= 1e-20:  # standardised targets are reproduced exactly
+        if self.total <= EXACT**2:
             return 0.0, (0.0, 0.0, 0.0)
         constant = gammaln(0.5 * df) - gammaln(0.5 * (df + 1.0)) + 0.5 * np.log(df - 2.0)
 
