@@ -8,11 +8,14 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from sklearn.metrics import log_loss
 
 import kstonet.estimators.intervals
+import kstonet.uncertainty.cross_fitting
 from kstonet import KStoNetClassifier, KStoNetRegressor, StoNetClassifier, StoNetRegressor
 from kstonet.datasets import make_measurement_error
 from kstonet.metrics import coverage, mean_width
 from kstonet.solvers.svr import solve_svr
 from kstonet.uncertainty.cross_fitting import cross_fitted
+from kstonet.uncertainty.distribution import BETWEEN
+from kstonet.uncertainty.moments import FIRST_LAYER
 from kstonet.uncertainty.network import MarginUncertainty, NetworkUncertainty
 
 FAST = {"max_iter": 8, "n_average": 3, "n_imputation_steps": 10, "random_state": 0}
@@ -178,15 +181,50 @@ def test_split_conformal_covers_whatever_the_model(data):
     np.testing.assert_allclose(q[:, 1], model.predict(Xt[:5]), atol=0.5)
 
 
-def test_calibration_without_extra_data(data):
+def test_widths_are_counted_on_the_honest_residuals(data):
     X, y, Xt, yt = data
-    model = KStoNetRegressor(**FAST).fit(X, y).calibrate()
+    model = KStoNetRegressor(**FAST).fit(X, y)
     for level in (0.8, 0.9, 0.95):
-        assert abs(coverage(yt, model.predict_interval(Xt, level)) - level) < 0.08
+        interval = model.predict_interval(Xt, level)
+        assert abs(coverage(yt, interval) - level) < 0.08
+        mean, std = model.predict(Xt, return_std=True)
+        score = np.sort(model._honest.scores[:, 0])[int(np.ceil((len(X) + 1) * level)) - 1]
+        np.testing.assert_allclose(interval, np.stack([mean - score * std, mean + score * std], axis=1))
+    assert np.isfinite(model.predict_interval(Xt, 0.99999)).all()
+    own = model.predict_interval(Xt)
+    assert not np.allclose(model.calibrate(Xt, yt).predict_interval(Xt), own)
+    np.testing.assert_array_equal(model.calibrate().predict_interval(Xt), own)
     with pytest.raises(ValueError, match="keeps no honest residuals"):
         KStoNetRegressor(**FAST, residuals="training").fit(X, y).calibrate()
     with pytest.raises(ValueError, match="together"):
         model.calibrate(X)
+
+
+def test_several_chains_disagree_at_honest_rows_as_at_new_ones(monkeypatch, data):
+    """Shifts of one chain's margin sets on another chain's values would be disagreement that new rows do not have."""
+    X, y, _, _ = data
+    seen = []
+    original = KStoNetRegressor._use_honest
+    monkeypatch.setattr(KStoNetRegressor, "_use_honest", lambda *given: seen.append(given[2]) or original(*given))
+    model = KStoNetRegressor(**FAST, C=1000.0, n_chains=2).fit(X, y)
+    predicted = model._uncertainty.moments(model._X_fit)
+    np.testing.assert_allclose(seen[0].parts[BETWEEN], predicted.parts[BETWEEN], rtol=1e-6, atol=1e-12)
+    assert seen[0].parts[FIRST_LAYER].mean() > predicted.parts[FIRST_LAYER].mean()  # their own row is left out
+
+
+@pytest.mark.parametrize(("n", "folds"), [(60, 10), (2000, 5)])
+def test_few_rows_are_hidden_in_smaller_folds(n, folds, monkeypatch):
+    X, y = make_measurement_error(n, random_state=0)
+    hidden = []
+    original = kstonet.uncertainty.cross_fitting.joint_refits
+    monkeypatch.setattr(
+        kstonet.uncertainty.cross_fitting,
+        "joint_refits",
+        lambda layers, latents, weights: hidden.append(weights) or original(layers, latents, weights),
+    )
+    KStoNetRegressor((2,), max_iter=1, n_imputation_steps=1, random_state=0).fit(X, y)
+    assert len(hidden[0]) == folds
+    np.testing.assert_array_equal(np.sum([w == 0 for w in hidden[0]], axis=0), 1)  # every row once
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed"])

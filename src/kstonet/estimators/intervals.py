@@ -13,7 +13,7 @@ from kstonet.estimators.checks import both_or_neither
 from kstonet.estimators.scaling import Scaler
 from kstonet.iro import IROState
 from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
-from kstonet.uncertainty.cross_fitting import cross_fitted, folds_of
+from kstonet.uncertainty.cross_fitting import cross_fitted, regression_folds
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution
 from kstonet.uncertainty.moments import FIRST_LAYER, Moments
 from kstonet.uncertainty.network import left_out_moments
@@ -40,7 +40,7 @@ class RegressionIntervals(BaseStoNet):
         if residuals != "training":
             moments = left_out_moments(self._uncertainty, states, inputs)
             if residuals == "crossfit":
-                honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights, folds_of(states[-1]))
+                honest = cross_fitted(states[-1], inputs, outputs, self._settings(), weights, regression_folds(len(outputs)))
                 moments = replace(moments, mean=honest)
             self._use_honest(outputs, moments, weights)
         self._factor = StudentFactor(self._noise_model.df) if residuals == "training" else self._honest

@@ -18,18 +18,15 @@ from kstonet.layers.kernel import KernelLayer, joint_refits
 from kstonet.network import Network
 
 FOLDS, ITERATIONS = 5, 3
-SMALL_FOLDS, FEW_ROWS, SMALL_C = 10, 2000, 10.0
+FEW_ROWS, FOLDS_OF_FEW = 2000, 10
 
 
-def folds_of(state: IROState) -> int:
-    """How many folds honest residuals take: five, or ten of few rows with a small C.
+def regression_folds(n: int) -> int:
+    """How many folds the honest residuals of a regression take.
 
-    Predictions without a fold err more than the model's, the more so the fewer rows there are: folds should be small. But with
-    a large C the neighbours of a hidden row remember it longer, and of a small fold too much.
+    Predictions without a fifth of few rows err more than the model's, and a tenth costs little there.
     """
-    first = state.network.layers[0]
-    forgets = isinstance(first, KernelLayer) and len(state.latents[0]) < FEW_ROWS and first.C.max() <= SMALL_C
-    return SMALL_FOLDS if forgets else FOLDS
+    return FOLDS_OF_FEW if n < FEW_ROWS else FOLDS
 
 
 def cross_fitted(

@@ -212,21 +212,22 @@ def left_out_moments(uncertainty: NetworkUncertainty, states: Sequence[IROState]
     """Moments of the outputs at every training row with that row left out of the first layer.
 
     The latent values of the other rows and the upper layers stay as they are: a row's own latent value is what ties the
-    network to its own target. Covariances are those of all chains, as for new rows. The mean is the last chain's, whose margin
-    sets these are; one chain alone errs a little more than the mean of several.
+    network to its own target. The mean is the last chain's, whose margin sets are known; one chain alone errs a little more
+    than the mean of several. The covariances are those that new rows would have: of all chains.
     """
-    layers, first = [state.network.layers[0] for state in states], uncertainty.first
+    layers, first, chain = [state.network.layers[0] for state in states], uncertainty.first, last_chain(states)
     if isinstance(first, MarginUncertainty):
+        fitted = np.stack([layer.mean() for layer in layers])
         variance = first.left_out(layers[-1])
-        values = np.stack([layer.mean() - layer.coef.T * variance for layer in layers])
+        shifts = [-layer.coef.T * variance for layer in layers[-len(chain) :]]
     else:
         assert isinstance(first, LinearUncertainty)
+        fitted = np.stack([layer.mean(inputs) for layer in layers])
         last, variance = first.left_out(inputs[:, uncertainty.expansion.parts[0].used], states[-1].latents[0])
-        shift = last - layers[-1].mean(inputs)
-        values = np.stack([layer.mean(inputs) + shift for layer in layers])
-    moments = uncertainty.averaged(values, variance[:, :, None] * np.eye(variance.shape[1]))
-    chain = last_chain(states)
-    ends = [state.network.forward_from(own)[-1] for state, own in zip(chain, values[-len(chain) :], strict=True)]
+        shifts = [last - fitted[-1]] * len(chain)
+    moments = uncertainty.averaged(fitted, variance[:, :, None] * np.eye(variance.shape[1]))
+    values = fitted[-len(chain) :] + shifts
+    ends = [state.network.forward_from(own)[-1] for state, own in zip(chain, values, strict=True)]
     return replace(moments, mean=np.mean(ends, axis=0))
 
 
