@@ -220,20 +220,26 @@ def _rival_cell(rows: list[dict[str, Any]], rival: str) -> str:
 
 
 def _with_error(values: list[float]) -> str:
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"{np.mean(values):.4g} ± {error:.2g}"
+    if len(values) == 1:
+        return f"{values[0]:.4g}"
+    return f"{np.mean(values):.4g} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.2g}"
 
 
 def _line(name: str, column: str, rows: list[dict[str, Any]]) -> str:
+    own, svr = [row["rmse"] for row in rows], [row["svr_rmse"] for row in rows]
+    paired = f"{stats.ttest_rel(own, svr).pvalue:.2g}" if len(rows) > 1 else ""
+    cells = [name, column, str(len(rows)), _with_error(own), _with_error(svr), paired]
+    judged = [row for row in rows if "coverage" in row]  # files may hold means only
+    if not judged:
+        return "| " + " | ".join([*cells, *["–"] * 5]) + " |"
+
     def mean(field: str, level: str | None = None) -> float:
-        return float(np.mean([row[field] if level is None else row[field][level] for row in rows]))
+        return float(np.mean([row[field] if level is None else row[field][level] for row in judged]))
 
     counted, student = (
         " / ".join(f"{100 * mean(field, str(level)):.1f}" for level in LEVELS) for field in ("coverage", "student_coverage")
     )
-    own, svr = [row["rmse"] for row in rows], [row["svr_rmse"] for row in rows]
-    paired = f"{stats.ttest_rel(own, svr).pvalue:.2g}" if len(rows) > 1 else ""
-    cells = [name, column, str(len(rows)), _with_error(own), _with_error(svr), paired]
+    counted += f" ({len(judged)} of the splits)" if len(judged) < len(rows) else ""
     cells += [f"{mean('nll'):.3g}", f"{mean('crps'):.3g}", counted, f"{mean('width', '0.95'):.3g}", student]
     return "| " + " | ".join(cells) + " |"
 

@@ -136,6 +136,17 @@ def test_rivals_that_were_not_installed_have_an_empty_cell(tmp_path):
     assert "| yacht | 2 | 1.5 ± 0.5 |  |  |" in uci.summary(results)
 
 
+def test_parts_without_intervals_count_for_the_means(tmp_path):
+    results = common.Results(tmp_path / "uci.json")
+    parts = [{"rmse": 1.0, "svr_rmse": 2.0}, {"rmse": 2.0, "svr_rmse": 2.0}]
+    results.parts = {f"yacht|{i}|tuned": part for i, part in enumerate(parts)}
+    assert "| yacht | tuned | 2 | 1.5 ± 0.5 | 2 ± 0 | 0.5 | – | – | – | – | – |" in uci.summary(results)
+    levels = {str(level): level for level in uci.LEVELS}
+    fields = ("coverage", "width", "student_coverage", "student_width")
+    parts[1] |= {"nll": 0.25, "crps": 0.5} | dict.fromkeys(fields, levels)
+    assert "0.25 | 0.5 | 80.0 / 90.0 / 95.0 (1 of the splits) | 0.95 |" in uci.summary(results)
+
+
 def test_probabilities_of_one_simulated_set():
     part = probabilities.one_set("smooth", 1.0, 0)
     assert 0.1 < part["paper_coverage"] < part["default_coverage"] <= 1.0
