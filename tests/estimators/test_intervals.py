@@ -212,7 +212,7 @@ def test_several_chains_disagree_at_honest_rows_as_at_new_ones(monkeypatch, data
     assert seen[0].parts[FIRST_LAYER].mean() > predicted.parts[FIRST_LAYER].mean()  # their own row is left out
 
 
-@pytest.mark.parametrize(("n", "folds"), [(60, 10), (2000, 5)])
+@pytest.mark.parametrize(("n", "folds"), [(60, 10), (1000, 5)])
 def test_few_rows_are_hidden_in_smaller_folds(n, folds, monkeypatch):
     X, y = make_measurement_error(n, random_state=0)
     hidden = []

@@ -36,7 +36,7 @@ SHARED_PARAMETERS = """
         the order the theory asks for, with the residual of the current fit.
     residuals : {"crossfit", "loo", "training", None}, default="crossfit"
         Where prediction intervals take the noise of the data from. "crossfit": training goes on for three iterations with each
-        of five folds hidden (ten in regressions of fewer than 2,000 rows), and they are predicted.
+        of five folds hidden (ten in regressions of fewer than 1,000 rows), and they are predicted.
         "loo": every row is left out of the last refit of the first layer, in closed form; faster, a little optimistic.
         "training": plain training residuals, the paper's; far too small where the network nearly interpolates. None prepares no
         intervals: training is faster and gives means only.

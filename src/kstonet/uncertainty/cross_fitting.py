@@ -18,7 +18,7 @@ from kstonet.layers.kernel import KernelLayer, joint_refits
 from kstonet.network import Network
 
 FOLDS, ITERATIONS = 5, 3
-FEW_ROWS, FOLDS_OF_FEW = 2000, 10
+FEW_ROWS, FOLDS_OF_FEW = 1000, 10
 
 
 def regression_folds(n: int) -> int:
