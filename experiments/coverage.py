@@ -24,6 +24,7 @@ from experiments.uci import LEVELS, SETS
 from kstonet import KStoNetRegressor
 from kstonet.datasets import make_measurement_error
 from kstonet.metrics import coverage, crps_student, mean_width, nll_student, winkler_score
+from kstonet.uncertainty.distribution import PredictiveDistribution
 
 PAPER = {"activation": "tanh", "C": 10.0, "epsilon": 0.05, "penalty": "none", "residuals": "training", "max_iter": 50}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -37,11 +38,8 @@ KINDS = ("training", "loo", "crossfit")
 STUDENT = ", Student's t"
 
 
-def scores(model: KStoNetRegressor, X: np.ndarray, y: np.ndarray, *, student: bool = False) -> dict[str, float]:
-    """Coverage, width and scores of a fitted model's intervals; or of those with the quantiles of its Student's t."""
-    distribution = model.predict_dist(X)
-    if student:
-        distribution = replace(distribution, factor=None)
+def scores(distribution: PredictiveDistribution, y: np.ndarray) -> dict[str, float]:
+    """Coverage, width and scores of a model's intervals."""
     bounds = distribution.interval(LEVELS)
     out = {"rmse": rmse(y, distribution.mean)}
     for i, level in enumerate(LEVELS):
@@ -55,7 +53,8 @@ def one_set(seed: int) -> dict[str, Any]:
     """All settings on one simulated training set."""
     X_test, y_test = make_measurement_error(500, random_state=10_000)
     X, y = make_measurement_error(500, random_state=seed)
-    return {name: scores(KStoNetRegressor(random_state=seed, **s).fit(X, y), X_test, y_test) for name, s in SETTINGS.items()}
+    models = {name: KStoNetRegressor(random_state=seed, **settings).fit(X, y) for name, settings in SETTINGS.items()}
+    return {name: scores(model.predict_dist(X_test), y_test) for name, model in models.items()}
 
 
 def one_split(name: str, number: int, data: str | None) -> dict[str, Any]:
@@ -63,9 +62,15 @@ def one_split(name: str, number: int, data: str | None) -> dict[str, Any]:
     split = Split.load(name, number, data)
     X, y = split.rows
     models = {kind: KStoNetRegressor(residuals=kind, random_state=0).fit(X, y) for kind in KINDS}
-    judged = split.judge(models, lambda model, *rows: {"": scores(model, *rows), STUDENT: scores(model, *rows, student=True)})
+    judged = split.judge(models, with_student)
     honest = {f"{kind}{STUDENT}": judged[kind][STUDENT] for kind in KINDS[1:]}
     return {kind: judged[kind][""] for kind in KINDS} | honest
+
+
+def with_student(model: KStoNetRegressor, X: np.ndarray, y: np.ndarray) -> dict[str, dict[str, float]]:
+    """Scores of a fitted model's intervals, and of those with the quantiles of its Student's t."""
+    distribution = model.predict_dist(X)
+    return {"": scores(distribution, y), STUDENT: scores(replace(distribution, factor=None), y)}
 
 
 def table(rows: dict[str, list[dict[str, float]]], deviation: bool) -> str:

@@ -54,7 +54,7 @@ def data(size: Size) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 def models(size: Size) -> dict[str, tuple[int, Callable[[int], Any]]]:
     """Name, number of restarts, and the model of a restart."""
-    kstonet: dict[str, Any] = {"hidden_layer_sizes": (5,), "residuals": None, "max_iter": size.iterations}
+    kstonet = {"hidden_layer_sizes": (5,), "residuals": None, "max_iter": size.iterations}
     return {
         "DNN": (1, lambda seed: DNNRegressor((5, 5), "tanh", max_epochs=size.epochs, random_state=seed, **SGD)),
         "KNN": (

@@ -216,13 +216,12 @@ def left_out_moments(uncertainty: NetworkUncertainty, states: Sequence[IROState]
     than the mean of several. The covariances are those that new rows would have: of all chains.
     """
     layers, first, chain = [state.network.layers[0] for state in states], uncertainty.first, last_chain(states)
+    fitted = np.stack([layer.mean(inputs) for layer in layers])
     if isinstance(first, MarginUncertainty):
-        fitted = np.stack([layer.mean() for layer in layers])
         variance = first.left_out(layers[-1])
         shifts = [-layer.coef.T * variance for layer in layers[-len(chain) :]]
     else:
         assert isinstance(first, LinearUncertainty)
-        fitted = np.stack([layer.mean(inputs) for layer in layers])
         last, variance = first.left_out(inputs[:, uncertainty.expansion.parts[0].used], states[-1].latents[0])
         shifts = [last - fitted[-1]] * len(chain)
     moments = uncertainty.averaged(fitted, variance[:, :, None] * np.eye(variance.shape[1]))
