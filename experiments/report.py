@@ -53,7 +53,7 @@ def uci(parts: dict[str, Any]) -> list[Summary]:
             "; ".join(f"{name} {UCI_PUBLISHED[name]:.3g}" for name in shown),
             "–",
             "; ".join(filter(None, map(cell, columns))),
-            f"original splits, {splits} of them; in brackets an SVR with the same settings, or chosen in the same "
+            f"original splits, up to {splits} of them; in brackets an SVR with the same settings, or chosen in the same "
             "way; energy is heating load here, cooling load in the paper",
         )
     ]
