@@ -4,6 +4,9 @@ The published code starts from random linear latents; its first regression is th
 and the first imputation explodes for some seeds. Here every unit starts as a mixture of the targets (with a random sign) and
 a little of a random direction of the data, scaled to unit variance: the first SVRs are as good as plain ones, the first
 regression is well conditioned, and the activations work in their curved range.
+
+Units that all rise with a target are a trap: where every activation is flat at the same end of the target, no weights above
+them can tell its values apart there, and training does not turn a unit round. So every target has units of both signs.
 """
 
 from __future__ import annotations
@@ -34,13 +37,25 @@ def initial_latents(
     """
     latents = []
     below = X
-    for size in sizes:
+    for layer, size in enumerate(sizes):
         signal = _unit_variance(targets @ rng.normal(size=(targets.shape[1], size)))
+        if layer == 0:  # the layers above get both directions from it
+            signal = _with_both_signs(signal, targets)
         direction = _unit_variance(below @ rng.normal(size=(below.shape[1], size)))
         values = _unit_variance(TARGET_SHARE * signal + np.sqrt(1.0 - TARGET_SHARE**2) * direction)
         latents.append(values)
         below = activation.value(values)
     return tuple(latents)
+
+
+def _with_both_signs(signal: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The units' mixtures; where all follow a target in the same direction, the one least related to it is turned round."""
+    signal = signal.copy()
+    for target in (targets - targets.mean(axis=0)).T:
+        along = target @ signal
+        if len(along) > 1 and (np.all(along > 0) or np.all(along < 0)):
+            signal[:, np.abs(along).argmin()] *= -1.0
+    return signal
 
 
 def _unit_variance(values: np.ndarray) -> np.ndarray:
