@@ -32,12 +32,15 @@ class Split:
         self._test = X[test], y[test]
 
     @classmethod
-    def load(cls, name: str, number: int, data: str | None) -> Split:
-        """An original split of one of the sets of :mod:`kstonet.datasets`."""
+    def load(cls, name: str, number: int, data: str | None, rows: int | None = None) -> Split:
+        """An original split of one of the sets of :mod:`kstonet.datasets`, with all or some of its training rows."""
         bunch = datasets.load(name, data_home=data)
         X, y = np.asarray(bunch.data, dtype=np.float64), np.asarray(bunch.target)
         y = y if y.dtype.kind in "OSU" else y.astype(np.float64)
-        return cls(X, y, bunch.train_idx[number], bunch.test_idx[number])
+        train = bunch.train_idx[number]
+        if rows is not None:
+            train = np.random.default_rng(0).permutation(train)[:rows]
+        return cls(X, y, train, bunch.test_idx[number])
 
     @property
     def rows(self) -> tuple[np.ndarray, np.ndarray]:

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
+from sklearn.utils import Bunch
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from experiments import common, coverage, probabilities, uci  # noqa: E402
+from experiments import common, coverage, probabilities, report, uci, uci_models  # noqa: E402
 from experiments.splits import Split  # noqa: E402
 from kstonet import KStoNetRegressor  # noqa: E402
 from kstonet.datasets import make_measurement_error  # noqa: E402
@@ -103,6 +104,12 @@ def test_small_runs(monkeypatch, tmp_path):
     assert others["random forest"]["rmse"] < Y.std() * 1.2
     assert "| yacht | rbf | 1 |" in uci.summary(results)
     assert "| yacht | 1 | " in uci.summary(results)
+    monkeypatch.setattr(uci, "networks", lambda n: {k: m.set_params(max_epochs=20) for k, m in uci_models.networks(n).items()})
+    others = results.run("yacht|0|networks", lambda: uci.one_split("yacht", 0, "networks", None))
+    assert set(others) - {"seconds"} == set(uci_models.NETWORKS)
+    assert others["DNN"]["rmse"] < Y.std() * 1.2
+    assert np.isfinite(others["MC dropout"]["nll"])
+    assert "| set | splits | KNN | DNN | MC dropout |" in uci.summary(results)
     kinds = coverage.one_split("yacht", 0, None)
     assert set(kinds) == {"training", "loo", "loo, Student's t", "crossfit", "crossfit, Student's t"}
     assert kinds["training"]["rmse"] == pytest.approx(kinds["crossfit"]["rmse"], rel=0.01)  # residuals change the intervals
@@ -120,6 +127,53 @@ def test_fixed_settings_stand_beside_the_svr_with_the_same_kernel_and_c(monkeypa
     expected = common.rmse(Y[TEST], mean + size * svr.predict(scaled.transform(X[TEST])))
     assert part["svr_rmse"] == pytest.approx(expected, rel=1e-3)
     assert part["chosen"] == ""
+
+
+def test_the_papers_c_has_the_smallest_error_on_a_ninth_of_the_training_rows(monkeypatch):
+    monkeypatch.setattr(Split, "load", classmethod(lambda cls, *_: cls(X, Y, TRAIN, TEST)))
+    monkeypatch.setattr(uci_models, "PAPER_C_OF_OTHERS", (1e-3, 1.0))
+    part = uci.one_split("concrete", 0, "paper", None)
+    assert float(part["svr_chosen"]["C"]) == 1.0  # 0.001 fits nothing
+    assert "coverage" not in part
+    parts = {"concrete|0|paper": part}
+    assert f"concrete {part['rmse']:.3g}" in report.uci(parts)[0].paper_settings
+    part = uci.one_split("yacht", 0, "paper", None)
+    assert float(part["svr_chosen"]["C"]) == 200.0  # printed
+
+
+def test_year_prediction_runs_on_some_of_its_rows(monkeypatch):
+    """Data of the set's shape: no copy of it is at hand."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((515_345, 90), dtype=np.float32)
+    y = np.clip(np.round(1998 + 8 * X[:, 0] + rng.normal(scale=4, size=len(X))), 1922, 2011)
+    bunch = Bunch(data=X, target=y, train_idx=[np.arange(463_715)], test_idx=[np.arange(463_715, 515_345)])
+    monkeypatch.setattr("kstonet.datasets.load", lambda name, data_home: bunch)
+    monkeypatch.setitem(uci.ROWS, "YearPredictionMSD", 300)
+    monkeypatch.setitem(uci_models.PAPER_EXCEPTIONS["YearPredictionMSD"], "max_iter", 3)
+    assert len(Split.load("YearPredictionMSD", 0, None, 300).rows[0]) == 300
+    for column in ("defaults", "paper"):
+        part = uci.one_split("YearPredictionMSD", 0, column, None)
+        assert part["rmse"] < 0.9 * y[463_715:].std()
+
+
+def test_sets_with_few_splits_stop_at_their_last(monkeypatch, tmp_path):
+    ran = []
+    monkeypatch.setattr(uci, "one_split", lambda name, number, *_: ran.append((name, number)) or {"rmse": 1.0, "svr_rmse": 1.0})
+    given = [
+        "uci",
+        "--sets",
+        "yacht",
+        "YearPredictionMSD",
+        "--splits",
+        "2",
+        "--columns",
+        "defaults",
+        "--out",
+        str(tmp_path / "r.json"),
+    ]
+    monkeypatch.setattr(sys, "argv", given)
+    uci.main()
+    assert ran == [("yacht", 0), ("YearPredictionMSD", 0), ("yacht", 1)]
 
 
 def test_times_are_added_up_over_twenty_splits(tmp_path):

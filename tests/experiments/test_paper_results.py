@@ -34,10 +34,11 @@ def test_full_row_rank(tmp_path, monkeypatch):
     results = Results(tmp_path / "r.json")
     size = full_row_rank.Size(rows=60, features=20, epochs=60, lasso_epochs=20, iterations=5, restarts=2)
     full_row_rank.run(results, size)
-    assert len(results.parts) == 1 + 2 + 3 * 2
+    assert len(results.parts) == 1 + 2 + 5 * 2
     text = full_row_rank.table(results.parts)
     assert "| DNN with Lasso | 2 |" in text
-    assert text.count("\n") == 6
+    assert "| K-StoNet, defaults, ten chains | 2 | – | – | – |" in text  # no path, but a model
+    assert text.count("\n") == 8
     check_outputs(full_row_rank, results)
     monkeypatch.setattr(full_row_rank, "one_run", refuse)
     full_row_rank.run(Results(tmp_path / "r.json"), size)
