@@ -160,7 +160,6 @@ def test_sets_with_few_splits_stop_at_their_last(monkeypatch, tmp_path):
     ran = []
     monkeypatch.setattr(uci, "one_split", lambda name, number, *_: ran.append((name, number)) or {"rmse": 1.0, "svr_rmse": 1.0})
     given = [
-        "uci",
         "--sets",
         "yacht",
         "YearPredictionMSD",
@@ -171,7 +170,7 @@ def test_sets_with_few_splits_stop_at_their_last(monkeypatch, tmp_path):
         "--out",
         str(tmp_path / "r.json"),
     ]
-    monkeypatch.setattr(sys, "argv", given)
+    monkeypatch.setattr(sys, "argv", ["uci", *given])
     uci.main()
     assert ran == [("yacht", 0), ("YearPredictionMSD", 0), ("yacht", 1)]
 
