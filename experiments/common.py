@@ -6,13 +6,14 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kstonet import __version__
+from kstonet._bar import Bar
 from kstonet.persistence.container import write_whole
 
 RESULTS = Path(__file__).parent / "results"
@@ -42,14 +43,33 @@ class Results:
             part = call()
             self.parts[key] = part | {"seconds": round(time.perf_counter() - started, 2)}
             self.save()
-            print(key, {name: value for name, value in part.items() if isinstance(value, float | int | str)}, flush=True)
         return dict(self.parts[key])
+
+    def run_all(self, calls: Mapping[str, Callable[[], dict[str, Any]]]) -> None:
+        """Make the parts that are missing, in this order, with a bar of how many are done and how long the rest will take."""
+        missing = [key for key in calls if key not in self.parts]
+        if not missing:
+            return
+        bar = Bar(self.path.stem, len(calls), done=len(calls) - len(missing))
+        for key in missing:
+            bar.show(key)
+            part = self.run(key, calls[key])
+            bar.clear()
+            print(key, in_short(part), flush=True)
+            bar.advance(key)
+        bar.close()
 
     def save(self) -> None:
         """Write the file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         content = json.dumps({"kstonet": __version__, "parts": self.parts}, indent=1) + "\n"
         write_whole(self.path, content.encode())
+
+
+def in_short(part: dict[str, Any]) -> dict[str, Any]:
+    """What of a part fits a line: its numbers and words, and the errors of the models in it."""
+    errors = {name: value["rmse"] for name, value in part.items() if isinstance(value, dict) and "rmse" in value}
+    return {name: value for name, value in part.items() if isinstance(value, float | int | str)} | errors
 
 
 def rmse(y: np.ndarray, prediction: np.ndarray) -> float:

@@ -4,21 +4,26 @@
     python -m experiments.coverage uci [--uci-sets yacht ...] [--splits 20] [--data DIR]
 
 ``simulated``: training sets of 500 rows of the measurement-error data and one test set of 500; coverage of nominal 95 %
-intervals, averaged over the test points, mean and standard deviation over the training sets. "paper" has the paper's settings
-(tanh, C=10, ε=0.05, least squares, training residuals, 50 iterations), at the last iterate and averaged over 25; "default" has
-this library's defaults. ``uci`` compares the three kinds of residuals on the original splits, everything else the default:
-nothing is tuned, nothing set aside. Honest residuals give the widths by their counted quantiles; beside them stand the
-quantiles of the Student's t that was fitted to them.
+intervals, averaged over the test points, mean and standard deviation over the training sets. "paper" has the settings of the
+paper's appendix and its formula (training residuals), at the last iterate and averaged over 25; "published code" has what the
+published code is called with for this example instead (C = 1, Lasso, larger steps) and the same formula; "default" has this
+library's defaults. A picture in the paper's form shows 20 test points. ``uci`` compares the three kinds of residuals on the
+original splits, everything else the default: nothing is tuned, nothing set aside. Honest residuals give the widths by their
+counted quantiles; beside them stand the quantiles of the Student's t that was fitted to them.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from experiments.common import Results, parser, rmse
+from experiments.figures import BLACK, BLUE, legend_below, new_figure, save
 from experiments.splits import Split
 from experiments.uci import LEVELS, SETS
 from kstonet import KStoNetRegressor
@@ -26,14 +31,22 @@ from kstonet.datasets import make_measurement_error
 from kstonet.metrics import coverage, crps_student, mean_width, nll_student, winkler_score
 from kstonet.uncertainty.distribution import PredictiveDistribution
 
-PAPER = {"activation": "tanh", "C": 10.0, "epsilon": 0.05, "penalty": "none", "residuals": "training", "max_iter": 50}
+# The appendix, Section "uncertainty2num".
+PAPER = {
+    "activation": "tanh", "C": 10.0, "epsilon": 0.05, "noise_variance": 1e-3, "step_size": 5e-6, "friction": 0.1,
+    "temperature": 1.0, "penalty": "none", "residuals": "training", "max_iter": 50,
+}  # fmt: skip
+PUBLISHED_CODE = PAPER | {"C": 1.0, "step_size": 5e-5, "friction": 1.0, "penalty": "lasso", "alpha": 5e-5}
 SETTINGS: dict[str, dict[str, Any]] = {
     "paper, last iterate": PAPER | {"n_average": 1},
     "paper, averaged over 25": PAPER | {"n_average": 25},
+    "published code, last iterate": PUBLISHED_CODE | {"n_average": 1},
+    "published code, averaged over 25": PUBLISHED_CODE | {"n_average": 25},
     "paper's network, cross-fitted residuals": PAPER | {"n_average": 25, "residuals": "crossfit"},
     "default, last iterate": {"n_average": 1},
     "default": {},
 }
+PICTURE, SHOWN, POINTS = "picture", ("paper, last iterate", "default"), 20
 KINDS = ("training", "loo", "crossfit")
 STUDENT = ", Student's t"
 
@@ -55,6 +68,34 @@ def one_set(seed: int) -> dict[str, Any]:
     X, y = make_measurement_error(500, random_state=seed)
     models = {name: KStoNetRegressor(random_state=seed, **settings).fit(X, y) for name, settings in SETTINGS.items()}
     return {name: scores(model.predict_dist(X_test), y_test) for name, model in models.items()}
+
+
+def picture_points() -> dict[str, Any]:
+    """Observations of some test points and the intervals of models trained on the first training set."""
+    X_test, y_test = make_measurement_error(500, random_state=10_000)
+    X, y = make_measurement_error(500, random_state=0)
+    models = {name: KStoNetRegressor(random_state=0, **SETTINGS[name]).fit(X, y) for name in SHOWN}
+    bounds = {name: model.predict_interval(X_test[:POINTS]).tolist() for name, model in models.items()}
+    return {"observed": y_test[:POINTS].tolist()} | bounds
+
+
+def picture(points: dict[str, Any], out: Path) -> None:
+    """95 % intervals of the test points and what was observed, as in the paper's figure."""
+    observed = np.array(points["observed"])
+    places = np.arange(1, len(observed) + 1)
+    figure, axes = new_figure(1, len(SHOWN), 10, 3.6)
+    axes[0, 1].sharey(axes[0, 0])
+    for ax, name in zip(axes.flat, SHOWN, strict=True):
+        bounds = np.array(points[name])
+        middle, half = bounds.mean(axis=1), np.ptp(bounds, axis=1) / 2
+        ax.errorbar(places, middle, half, fmt="none", capsize=3, color=BLACK, label="95 % prediction interval")
+        ax.plot(places, observed, "*", color=BLUE, markersize=8, label="observed")
+        inside = round(coverage(observed, bounds) * len(observed))
+        ax.set(title=f"{name}: {inside} of {len(observed)} inside", xlabel="test point", xticks=places[4::5])
+        ax.grid(alpha=0.25, linewidth=0.5)
+    axes[0, 0].set_ylabel("response")
+    legend_below(figure, axes, 2)
+    save(figure, out)
 
 
 def one_split(name: str, number: int, data: str | None) -> dict[str, Any]:
@@ -97,12 +138,11 @@ def main() -> None:
     given = arguments.parse_args()
     results = Results(given.out)
     if given.which == "simulated":
-        for seed in range(given.sets):
-            results.run(f"simulated|{seed}", lambda seed=seed: one_set(seed))
+        results.run(PICTURE, picture_points)
+        results.run_all({f"simulated|{seed}": partial(one_set, seed) for seed in range(given.sets)})
     else:
-        for number in range(given.splits):
-            for name in given.uci_sets:
-                results.run(f"uci|{name}|{number}", lambda name=name, number=number: one_split(name, number, given.data))
+        splits = product(range(given.splits), given.uci_sets)
+        results.run_all({f"uci|{name}|{number}": partial(one_split, name, number, given.data) for number, name in splits})
     text = "# Coverage of prediction intervals\n\nMade by `python -m experiments.coverage simulated` and `... uci`.\n"
     simulated = [part for key, part in results.parts.items() if key.startswith("simulated|")]
     if simulated:
@@ -113,6 +153,8 @@ def main() -> None:
         text += f"\n## {name}, {len(parts)} splits\n\n"
         text += table({kind: [part[kind] for part in parts] for kind in parts[0] if kind != "seconds"}, deviation=False) + "\n"
     given.out.with_suffix(".md").write_text(text)
+    if PICTURE in results.parts:
+        picture(results.parts[PICTURE], given.out)
     print(text)
 
 

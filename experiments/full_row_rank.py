@@ -98,9 +98,13 @@ def one_run(model: Any, size: Size) -> dict[str, Any]:
 def run(results: Results, size: Size) -> None:
     """Run what is missing."""
     results.run("data", lambda: {"variance": float(np.var(data(size)[1]))})
-    for name, (restarts, make) in models(size).items():
-        for seed in range(restarts):
-            results.run(f"{name}|{seed}", lambda make=make, seed=seed: one_run(make(seed), size))
+    results.run_all(
+        {
+            f"{name}|{seed}": lambda make=make, seed=seed: one_run(make(seed), size)
+            for name, (restarts, make) in models(size).items()
+            for seed in range(restarts)
+        }
+    )
 
 
 def column(rows: list[dict[str, Any]], field: str) -> np.ndarray:

@@ -111,8 +111,9 @@ def one_run(model: Any, split: Split) -> dict[str, Any]:
 
 def run(results: Results, name: str, rows: int, split: Callable[[], Split], size: Size) -> None:
     """Run what is missing of one set; sizes of the same set stand beside each other in the results."""
-    for model, make in models(name, size).items():
-        results.run(f"{name}|{rows}|{model}", lambda make=make: one_run(make(), split()))
+    results.run_all(
+        {f"{name}|{rows}|{model}": lambda make=make: one_run(make(), split()) for model, make in models(name, size).items()}
+    )
 
 
 def finished(parts: dict[str, Any]) -> list[tuple[str, str, dict[str, dict[str, Any]]]]:

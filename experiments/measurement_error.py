@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ def kstonet(sizes: tuple[int, ...], size: Size, **settings: Any) -> KStoNetRegre
 
 def run(results: Results, size: Size, epsilons: Sequence[float] = EPSILONS, networks: Sequence[str] = tuple(NETWORKS)) -> None:
     """Run what is missing: the paths first, then the table, the cheap network first."""
+    planned: dict[str, Any] = {}
     for network in networks:
         sizes = NETWORKS[network]
         models = {
@@ -95,12 +97,11 @@ def run(results: Results, size: Size, epsilons: Sequence[float] = EPSILONS, netw
             f"{PAPER}|{PATH_EPSILON}": kstonet(sizes, size, epsilon=PATH_EPSILON, **PAPER_SETTINGS),
             DEFAULTS: kstonet(sizes, size),
         }
-        for name, model in models.items():
-            results.run(f"{network}|{name}", lambda model=model: one_run(model, size))
-    for network in networks:
-        for epsilon in epsilons:
-            model = kstonet(NETWORKS[network], size, epsilon=epsilon, **NETWORK)
-            results.run(f"{network}|{AUTOMATIC}|{epsilon}", lambda model=model: one_run(model, size))
+        planned |= {f"{network}|{name}": model for name, model in models.items()}
+    for network, epsilon in product(networks, epsilons):
+        key = f"{network}|{AUTOMATIC}|{epsilon}"
+        planned.setdefault(key, kstonet(NETWORKS[network], size, epsilon=epsilon, **NETWORK))
+    results.run_all({key: lambda model=model: one_run(model, size) for key, model in planned.items()})
 
 
 def paths_of(parts: dict[str, Any], network: str) -> dict[str, dict[str, Any]]:

@@ -101,12 +101,11 @@ def main() -> None:
     given = arguments.parse_args()
     results = Results(given.out)
     if given.which == "simulated":
-        for seed, kind, C in product(range(given.sets), KINDS, (10.0, 1.0)):
-            results.run(f"simulated {kind}, C={C:g}|{seed}", partial(one_set, kind, C, seed))
+        sets = product(range(given.sets), KINDS, (10.0, 1.0))
+        results.run_all({f"simulated {kind}, C={C:g}|{seed}": partial(one_set, kind, C, seed) for seed, kind, C in sets})
     else:
-        for name in ("qsar", "breast-cancer", "digits"):
-            for fold in range(5):
-                results.run(f"{name}|{fold}", partial(one_fold, name, fold, given.data))
+        folds = product(("qsar", "breast-cancer", "digits"), range(5))
+        results.run_all({f"{name}|{fold}": partial(one_fold, name, fold, given.data) for name, fold in folds})
     text = "# Class probabilities\n\nMade by `python -m experiments.probabilities real` and `... simulated`.\n"
     for name in dict.fromkeys(key.split("|")[0] for key in results.parts):
         parts = [part for key, part in results.parts.items() if key.startswith(f"{name}|")]

@@ -152,9 +152,13 @@ def one_part(name: str, train: Rows, test: Rows, size: Size) -> dict[str, Any]:
 def run(results: Results, X: np.ndarray, y: np.ndarray, size: Size) -> None:
     """Run what is missing."""
     folds = list(StratifiedKFold(size.folds, shuffle=True, random_state=0).split(X, y))
-    for name in MODELS:
-        for k, (train, test) in enumerate(folds):
-            results.run(f"{name}|{k}", lambda n=name, a=train, b=test: one_part(n, (X[a], y[a]), (X[b], y[b]), size))
+    results.run_all(
+        {
+            f"{name}|{k}": lambda n=name, a=train, b=test: one_part(n, (X[a], y[a]), (X[b], y[b]), size)
+            for name in MODELS
+            for k, (train, test) in enumerate(folds)
+        }
+    )
 
 
 def table(parts: dict[str, Any]) -> str:

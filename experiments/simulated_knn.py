@@ -82,8 +82,7 @@ def one_run(model: Any, rows: int) -> dict[str, Any]:
 def run(results: Results, size: Size) -> None:
     """Run what is missing."""
     results.run("data", lambda: {"mean_only": float(np.mean((data(size.rows)[3] - data(size.rows)[1].mean()) ** 2))})
-    for name, make in models(size).items():
-        results.run(name, lambda make=make: one_run(make(), size.rows))
+    results.run_all({name: lambda make=make: one_run(make(), size.rows) for name, make in models(size).items()})
 
 
 def paths_of(parts: dict[str, Any]) -> dict[str, Any]:

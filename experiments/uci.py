@@ -29,6 +29,8 @@ parts and the same rule (smallest mean error), without the network. Test rows ar
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -223,13 +225,13 @@ def main() -> None:
     arguments.add_argument("--n-jobs", type=int, help="threads")
     given = arguments.parse_args()
     results = Results(given.out)
-    for number in range(given.splits):
-        for name in (name for name in given.sets if number < SPLITS.get(name, given.splits)):
-            for column in given.columns:
-                results.run(
-                    f"{name}|{number}|{column}",
-                    lambda n=name, s=number, c=column: one_split(n, s, c, given.data, given.device, given.n_jobs),
-                )
+    results.run_all(
+        {
+            f"{name}|{number}|{column}": partial(one_split, name, number, column, given.data, given.device, given.n_jobs)
+            for number, name, column in product(range(given.splits), given.sets, given.columns)
+            if number < SPLITS.get(name, given.splits)
+        }
+    )
     print(write(results))
 
 

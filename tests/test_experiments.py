@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +47,22 @@ results.run("b", lambda: time.sleep(60) or {{}})
     assert results.run("a", lambda: pytest.fail("ran again"))["x"] == 1.0
     results.run("b", lambda: {"x": 2.0})
     assert list(json.loads((tmp_path / "r.json").read_text())["parts"]) == ["a", "b"]
+
+
+def test_missing_parts_are_run_with_a_bar(tmp_path, capsys):
+    results = common.Results(tmp_path / "r.json")
+    results.run("a", lambda: {"x": 1.0})
+    calls = {
+        "a": lambda: pytest.fail("ran again"),
+        "b": lambda: {"forest": {"rmse": 2.0}, "path": [1.0]},
+        "c": lambda: {"x": 3},
+    }
+    results.run_all(calls)
+    said = capsys.readouterr()
+    assert said.out.splitlines() == ["b {'seconds': 0.0, 'forest': 2.0}", "c {'x': 3, 'seconds': 0.0}"]
+    assert re.fullmatch(r"\[r\] █{16}░{8} 2/3  b  0.0 s, 0.0 s left\n\[r\] █{24} 3/3  c  0.0 s, 0.0 s left\n", said.err)
+    results.run_all(calls)
+    assert capsys.readouterr() == ("", "")
 
 
 X, Y = make_measurement_error(160, random_state=0)
@@ -114,6 +131,16 @@ def test_small_runs(monkeypatch, tmp_path):
     assert set(kinds) == {"training", "loo", "loo, Student's t", "crossfit", "crossfit, Student's t"}
     assert kinds["training"]["rmse"] == pytest.approx(kinds["crossfit"]["rmse"], rel=0.01)  # residuals change the intervals
     assert "| crossfit |" in coverage.table({kind: [scores] for kind, scores in kinds.items()}, deviation=False)
+
+
+def test_the_picture_of_intervals_in_the_papers_form(monkeypatch, tmp_path):
+    monkeypatch.setattr(coverage, "SETTINGS", {name: {"max_iter": 3, "residuals": "training"} for name in coverage.SHOWN})
+    points = coverage.picture_points()
+    assert {name: np.shape(values) for name, values in points.items()} == {
+        "observed": (20,), "paper, last iterate": (20, 2), "default": (20, 2)
+    }  # fmt: skip
+    coverage.picture(points, tmp_path / "coverage.json")
+    assert (tmp_path / "coverage.png").stat().st_size > 10_000
 
 
 def test_fixed_settings_stand_beside_the_svr_with_the_same_kernel_and_c(monkeypatch):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from typing import Any
 
-WIDTH = 24
+from kstonet._bar import Bar, write
 
 
 class Progress:
@@ -23,43 +21,23 @@ class Progress:
     """
 
     def __init__(self, name: str, total: int, verbose: int) -> None:
-        self._name, self._total, self._verbose = name, total, verbose
-        self._done, self._started = 0, time.perf_counter()
+        self._name, self._verbose, self._bar = name, verbose, Bar(name, total)
 
     def update(self, record: dict[str, Any]) -> None:
         """Show one more iteration."""
-        self._done += 1
         if self._verbose >= 2:
-            self._write(
+            write(
                 f"[{self._name}] iteration {record['iteration']:4d}  {_losses(record)}  SVR gap {record['svr_gap']:.1e}  "
                 f"seconds: impute {record['seconds_impute']:.2f}, first layer {record['seconds_first_layer']:.2f}, "
                 f"regressions {record['seconds_regressions']:.2f}\n"
             )
         elif self._verbose:
-            self._bar(record)
+            self._bar.advance(_losses(record))
 
     def close(self) -> None:
         """End the line that moves."""
-        if self._verbose == 1 and sys.stderr.isatty():
-            self._write("\n")
-
-    def _bar(self, record: dict[str, Any]) -> None:
-        spent = time.perf_counter() - self._started
-        left = spent / self._done * (self._total - self._done)
-        filled = round(WIDTH * self._done / self._total)
-        text = (
-            f"[{self._name}] {'█' * filled}{'░' * (WIDTH - filled)} {self._done}/{self._total}  {_losses(record)}  "
-            f"{spent:.1f} s, {left:.1f} s left"
-        )
-        if sys.stderr.isatty():
-            self._write("\r" + text + "\x1b[K")
-        elif self._done % max(1, self._total // 10) == 0 or self._done == self._total:
-            self._write(text + "\n")
-
-    @staticmethod
-    def _write(text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        if self._verbose == 1:
+            self._bar.close()
 
 
 def _losses(record: dict[str, Any]) -> str:

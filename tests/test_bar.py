@@ -1,0 +1,60 @@
+"""The bar on standard error, on a terminal and in a log."""
+
+import io
+import sys
+
+import pytest
+
+from kstonet import _bar
+from kstonet._bar import Bar
+
+
+class Terminal(io.StringIO):
+    """Standard error that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that pass when a test says so."""
+    now = [100.0]
+    monkeypatch.setattr(_bar.time, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_a_terminal_has_one_line_that_moves(monkeypatch, clock):
+    seen = Terminal()
+    monkeypatch.setattr(sys, "stderr", seen)
+    bar = Bar("run", total=4, done=1)
+    bar.show("b")
+    clock[0] += 150
+    bar.clear()
+    bar.advance("b")
+    clock[0] += 50
+    bar.advance("c")
+    bar.close()
+    lines = seen.getvalue().removesuffix("\n").split("\r")[1:]
+    assert [line.removesuffix("\x1b[K") for line in lines] == [
+        "[run] " + "█" * 6 + "░" * 18 + " 1/4  b",  # nothing is known of the time yet
+        "",
+        "[run] " + "█" * 12 + "░" * 12 + " 2/4  b  2.5 min, 5.0 min left",  # two more; what was done before took no time
+        "[run] " + "█" * 18 + "░" * 6 + " 3/4  c  3.3 min, 100.0 s left",
+    ]
+    assert seen.getvalue().count("\n") == 1
+
+
+def test_a_log_has_about_ten_lines(monkeypatch, clock):
+    seen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", seen)
+    bar = Bar("run", total=205)
+    bar.show("first")
+    for _ in range(205):
+        clock[0] += 60
+        bar.advance("x")
+    bar.clear()
+    bar.close()
+    lines = seen.getvalue().splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "[run] " + "█" * 24 + " 205/205  x  3.4 h, 0.0 s left"
