@@ -74,6 +74,22 @@ def test_one_iteration_equals_the_slow_reference():
     assert new.record.iteration == 1
 
 
+def test_every_layer_may_have_its_own_noise():
+    _, y, state = start(sizes=(3, 2), tol=1e-6)
+
+    def after(noise, iterations=1):
+        loop = iro(None, y, state, IROSettings(ChainSettings(n_steps=5), noise_variance=noise))
+        return [next(loop) for _ in range(iterations)][-1]
+
+    own = after([(0.001, 0.01)])
+    assert [layer.variance for layer in own.network.layers[1:]] == [0.001, 0.01]
+    assert own.record.noise == 0.01
+    np.testing.assert_array_equal(after(lambda t: [0.02, 0.02]).latents[0], after(0.02).latents[0])
+    moved = [np.abs(after(noise).latents[0] - after([(0.001, 0.01)]).latents[0]).max() for noise in (0.001, 0.01)]
+    assert min(moved) > 1e-4
+    assert after([(0.1, 0.1), (0.3, 0.4)], iterations=3).record.noise == 0.4  # the last of a schedule is kept
+
+
 def test_states_can_be_resumed():
     _, y, state = start(sizes=(3, 2), tol=1e-6)
     settings = IROSettings(ChainSettings(n_steps=5))

@@ -23,13 +23,16 @@ from kstonet.network import Network
 from kstonet.noise import automatic_alpha, automatic_noise, automatic_temperature, typical_residual, with_noise
 from kstonet.solvers.softmax import log_proba
 
-Schedule = float | str | Sequence[float] | Callable[[int], float]
+Schedule = float | str | Sequence[Any] | Callable[[int], Any]
 CHUNK = 2048  # observations drawn together: their arrays stay in the cache
 
 
 @dataclass(frozen=True)
 class IROSettings:
-    """Settings of the loop; schedules are a number, one number per iteration (the last is kept), or a function of it."""
+    """Settings of the loop; schedules are a number, one number per iteration (the last is kept), or a function of it.
+
+    A schedule of ``noise_variance`` may have tuples for numbers: a variance for every layer above the first.
+    """
 
     chain: ChainSettings = field(default_factory=ChainSettings)
     temperature: float | str = "auto"
@@ -46,7 +49,7 @@ class IRORecord:
 
     iteration: int
     loss: float  # mean squared error, or mean negative log-likelihood
-    noise: float
+    noise: float  # of the output layer
     temperature: float
     step_size: float
     n_shrinks: int
@@ -73,12 +76,14 @@ class IROState:
 
 def scheduled(schedule: Schedule, iteration: int) -> Any:
     """The value of a schedule at an iteration (from 0)."""
+    value: Any = schedule
     if callable(schedule):
-        return float(schedule(iteration))
-    if isinstance(schedule, str) or np.ndim(schedule) == 0:
+        value = schedule(iteration)
+    elif isinstance(schedule, str) or np.ndim(schedule) == 0:
         return schedule
-    values: Sequence[float] = schedule  # type: ignore[assignment]
-    return float(values[min(iteration, len(values) - 1)])
+    else:
+        value = schedule[min(iteration, len(schedule) - 1)]  # type: ignore[index, arg-type]
+    return float(value) if np.ndim(value) == 0 else tuple(map(float, value))
 
 
 def training_loss(network: Network, prediction: np.ndarray, outputs: np.ndarray) -> float:
@@ -157,12 +162,13 @@ def imputation_step(inputs: Any, outputs: np.ndarray, state: IROState, settings:
             auto = automatic_alpha(residual, len(outputs), layer.weights.shape[1])
             network = network.with_layer(i, alpha=auto if alpha == "auto" else float(alpha))
     noise = scheduled(settings.noise_variance, t)
-    noise = automatic_noise(network, values, outputs) if noise == "auto" else float(noise)
-    network = with_noise(network, noise)
+    noise = automatic_noise(network, values, outputs) if noise == "auto" else noise
+    variances = noise if isinstance(noise, tuple) else (float(noise),) * (len(network) - 1)
+    network = with_noise(network, variances)
     temperature = automatic_temperature(network) if settings.temperature == "auto" else float(settings.temperature)
     step_size = scheduled(settings.step_size, t)
     latents, draws = impute(rng, network, inputs, outputs, values[:-1], settings, step_size, temperature)
-    return ImputationStep(network, latents, draws, noise, temperature, dict(rng.bit_generator.state))
+    return ImputationStep(network, latents, draws, variances[-1], temperature, dict(rng.bit_generator.state))
 
 
 def iro(

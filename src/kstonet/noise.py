@@ -77,11 +77,11 @@ def _typical_C(network: Network) -> float:
     return float(np.exp(np.log(network.layers[0].C).mean()))
 
 
-def with_noise(network: Network, variance: float) -> Network:
-    """The network with the noise of every regression layer replaced; the noise of an SVR layer is that of its C."""
+def with_noise(network: Network, variances: tuple[float, ...]) -> Network:
+    """The network with the noise of the layers above the first replaced; the noise of an SVR layer is that of its C."""
     if isinstance(network.layers[0], DenseLayer):
-        network = network.with_layer(0, variance=FIRST_LAYER * variance)
-    for i in range(1, len(network)):
+        network = network.with_layer(0, variance=FIRST_LAYER * variances[0])
+    for i, variance in enumerate(variances, start=1):
         name = "temperature" if isinstance(network.layers[i], CategoricalHead) else "variance"
         network = network.with_layer(i, **{name: variance})
     return network

@@ -70,8 +70,8 @@ def test_measurement_error(tmp_path, monkeypatch):
     size = measurement_error.Size(rows=50, epochs=3)
     measurement_error.run(results, size, epsilons=(0.01, 0.05, 0.1))
     assert len(results.parts) == 2 * (5 + 2)  # the table's row of the picture's epsilon is the picture's path
-    part = results.parts["one layer|K-StoNet, automatic noise|0.1"]
-    assert 0 < part["support"] < results.parts["one layer|K-StoNet, automatic noise|0.01"]["support"] <= 50
+    part = results.parts["one layer|K-StoNet, paper's settings|0.1"]
+    assert 0 < part["support"] < results.parts["one layer|K-StoNet, paper's settings|0.01"]["support"] <= 50
     text = measurement_error.epsilon_table(results.parts)
     assert text.count("\n") == 1 + 6
     assert "| 473.6 | 6.68 | 9.09 |" in text  # the paper's figures beside ours

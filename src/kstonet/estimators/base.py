@@ -146,12 +146,14 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             "max_memory": (lambda v: v is None or v > 0, "a positive number of bytes, or None for what the machine has"),
             "callback": (lambda v: v is None or callable(v), "a function of the state of an iteration, or None"),
             "verbose": (lambda v: v >= 0, "0, 1 or 2"),
-            **dict.fromkeys(
-                ("step_size", "noise_variance"),
-                (
-                    lambda v: (first := scheduled(v, 0)) == "auto" or first > 0,
-                    "'auto', a positive number, or a schedule of them",
-                ),
+            "step_size": (
+                lambda v: (first := scheduled(v, 0)) == "auto" or first > 0,
+                "'auto', a positive number, or a schedule of them",
+            ),
+            "noise_variance": (
+                self._is_noise,
+                "'auto', a positive number, a schedule of them, or a schedule of tuples with a positive number for every layer "
+                "above the first, such as [(0.001, 0.01)] for two hidden layers",
             ),
             "alpha": (
                 lambda v: (first := scheduled(v, 0)) == "auto" or first >= 0,
@@ -160,6 +162,12 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         }
         for name, (valid, demand) in rules.items():
             require(name, getattr(self, name), valid, demand)
+
+    def _is_noise(self, value: Any) -> bool:
+        first = scheduled(value, 0)
+        if isinstance(first, tuple):
+            return len(first) == len(self._sizes()) and min(first) > 0
+        return bool(first == "auto" or first > 0)
 
     @staticmethod
     def _note_shape(sizes: tuple[int, ...], outputs: int) -> None:

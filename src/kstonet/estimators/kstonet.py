@@ -28,7 +28,9 @@ NEARLY_ALL = 0.9  # share of rows: fewer support vectors make a model smaller
 
 SHARED_PARAMETERS = """
     noise_variance : "auto", float or schedule, default="auto"
-        Variance of the noise above the first layer (temperature of a classification head). "auto" follows the residual.
+        Variance of the noise above the first layer (temperature of a classification head). "auto" follows the residual. A
+        schedule is a number per iteration (the last is kept) or a function of the iteration; tuples in place of its numbers
+        have a variance for every layer above the first: ``[(0.001, 0.01)]`` for two hidden layers.
     penalty : {"lasso", "ridge", "scad", "mcp", "none"}, default="lasso"
         Of the regression layers.
     alpha : "auto", float or schedule, default="auto"
