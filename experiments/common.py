@@ -69,7 +69,8 @@ class Results:
 def in_short(part: dict[str, Any]) -> dict[str, Any]:
     """What of a part fits a line: its numbers and words, and the errors of the models in it."""
     errors = {name: value["rmse"] for name, value in part.items() if isinstance(value, dict) and "rmse" in value}
-    return {name: value for name, value in part.items() if isinstance(value, float | int | str)} | errors
+    shown = {name: value for name, value in part.items() if isinstance(value, float | int | str)} | errors
+    return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in shown.items()}
 
 
 def rmse(y: np.ndarray, prediction: np.ndarray) -> float:

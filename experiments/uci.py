@@ -120,17 +120,17 @@ def summary(results: Results) -> str:
             rows = _parts(results, name, column)
             if rows:
                 lines.append(_line(name, column, rows))
-    return "\n\n".join(["\n".join(lines), *(_others(results, *each) for each in OTHERS.items())])
+    return "\n\n".join(["\n".join(lines), *filter(None, (_others(results, *each) for each in OTHERS.items()))])
 
 
 def _others(results: Results, column: str, models: tuple[str, ...]) -> str:
-    """The table of other models."""
+    """The table of other models; nothing where none was run."""
     lines = [f"| set | splits | {' | '.join(models)} |", "|---" * (2 + len(models)) + "|"]
     for name in (*SETS, *LARGE):
         rows = _parts(results, name, column)
         if rows:
             lines.append(f"| {name} | {len(rows)} | " + " | ".join(_other_cell(rows, model) for model in models) + " |")
-    return "\n".join(lines)
+    return "\n".join(lines) if len(lines) > 2 else ""
 
 
 def times(results: Results, splits: int = 20, iterations: int = 40) -> str:
