@@ -5,11 +5,11 @@
 
 ``simulated``: training sets of 500 rows of the measurement-error data and one test set of 500; coverage of nominal 95 %
 intervals, averaged over the test points, mean and standard deviation over the training sets. "paper" has the settings of the
-paper's appendix and its formula (training residuals), at the last iterate and averaged over 25; "published code" has what the
-published code is called with for this example instead (C = 1, Lasso, larger steps) and the same formula; "default" has this
-library's defaults. A picture in the paper's form shows 20 test points. ``uci`` compares the three kinds of residuals on the
-original splits, everything else the default: nothing is tuned, nothing set aside. Honest residuals give the widths by their
-counted quantiles; beside them stand the quantiles of the Student's t that was fitted to them.
+paper's appendix, as printed, and its formula (training residuals), at the last iterate and averaged over 25; "published code"
+has what the published code is called with for this example instead (C = 1, Lasso, larger steps) and the same formula;
+"default" has this library's defaults. A picture in the paper's form shows 20 test points. ``uci`` compares the three kinds of
+residuals on the original splits, everything else the default: nothing is tuned, nothing set aside. Honest residuals give the
+widths by their counted quantiles; beside them stand the quantiles of the Student's t that was fitted to them.
 """
 
 from __future__ import annotations

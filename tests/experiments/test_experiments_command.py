@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from experiments import command, report  # noqa: E402
+from experiments import command, coverage, report  # noqa: E402
 
 
 def test_list_names_every_experiment_and_what_is_done(tmp_path):
@@ -93,8 +93,7 @@ def test_summaries_of_the_other_experiments():
     (row,) = report.uci(parts)
     assert "yacht 0.4 (0.5)" in row.defaults
     assert row.paper == "yacht 0.856"
-    settings = ("paper, last iterate", "paper, averaged over 25", "default, last iterate", "default")
-    (row,) = report.coverage({"simulated|0": {name: {"coverage_0.95": 0.9} for name in settings}})
+    (row,) = report.coverage({"simulated|0": {name: {"coverage_0.95": 0.9} for name in coverage.SETTINGS}})
     assert "90.00 %" in row.paper_settings
     parts = {"digits|0": {"paper_ece": 0.05, "default_ece": 0.01}}
     parts |= {f"simulated linear, C=1|{i}": {"paper_coverage": 0.4, "default_coverage": 0.9 + i / 50} for i in range(2)}
