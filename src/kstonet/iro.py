@@ -76,7 +76,6 @@ class IROState:
 
 def scheduled(schedule: Schedule, iteration: int) -> Any:
     """The value of a schedule at an iteration (from 0)."""
-    value: Any = schedule
     if callable(schedule):
         value = schedule(iteration)
     elif isinstance(schedule, str) or np.ndim(schedule) == 0:

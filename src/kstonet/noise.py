@@ -81,7 +81,7 @@ def with_noise(network: Network, variances: tuple[float, ...]) -> Network:
     """The network with the noise of the layers above the first replaced; the noise of an SVR layer is that of its C."""
     if isinstance(network.layers[0], DenseLayer):
         network = network.with_layer(0, variance=FIRST_LAYER * variances[0])
-    for i, variance in enumerate(variances, start=1):
+    for i, variance in zip(range(1, len(network)), variances, strict=True):
         name = "temperature" if isinstance(network.layers[i], CategoricalHead) else "variance"
         network = network.with_layer(i, **{name: variance})
     return network
