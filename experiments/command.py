@@ -36,7 +36,7 @@ class Experiment:
 EXPERIMENTS = {
     "full_row_rank": Experiment("Section 3.1: training paths, ten restarts; 2 minutes"),
     "simulated_knn": Experiment("Section 3.1: data of a kernel-expanded network; 15 minutes"),
-    "measurement_error": Experiment("Section 3.2: training paths, support vectors against epsilon; 1 hour"),
+    "measurement_error": Experiment("Section 3.2: training paths, support vectors against epsilon; 2 hours"),
     "qsar": Experiment("Section 4.1: five folds; 10 minutes; needs data"),
     "large_classification": Experiment("Sections 4.2 and 4.3: MNIST and CoverType, on 5,000 rows; 10 minutes; needs data"),
     "uci": Experiment("Section 4.4: UCI sets beside an equally tuned SVR; hours; needs data"),

@@ -14,6 +14,7 @@ widths by their counted quantiles; beside them stand the quantiles of the Studen
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -62,19 +63,22 @@ def scores(distribution: PredictiveDistribution, y: np.ndarray) -> dict[str, flo
     return out | {"crps": float(crps_student(y, distribution.mean, distribution.std, distribution.df))}
 
 
+def trained(seed: int, names: Iterable[str]) -> tuple[dict[str, KStoNetRegressor], np.ndarray, np.ndarray]:
+    """Models of some settings on one simulated training set, and the test rows."""
+    X, y = make_measurement_error(500, random_state=seed)
+    models = {name: KStoNetRegressor(random_state=seed, **SETTINGS[name]).fit(X, y) for name in names}
+    return models, *make_measurement_error(500, random_state=10_000)
+
+
 def one_set(seed: int) -> dict[str, Any]:
     """All settings on one simulated training set."""
-    X_test, y_test = make_measurement_error(500, random_state=10_000)
-    X, y = make_measurement_error(500, random_state=seed)
-    models = {name: KStoNetRegressor(random_state=seed, **settings).fit(X, y) for name, settings in SETTINGS.items()}
+    models, X_test, y_test = trained(seed, SETTINGS)
     return {name: scores(model.predict_dist(X_test), y_test) for name, model in models.items()}
 
 
 def picture_points() -> dict[str, Any]:
     """Observations of some test points and the intervals of models trained on the first training set."""
-    X_test, y_test = make_measurement_error(500, random_state=10_000)
-    X, y = make_measurement_error(500, random_state=0)
-    models = {name: KStoNetRegressor(random_state=0, **SETTINGS[name]).fit(X, y) for name in SHOWN}
+    models, X_test, y_test = trained(0, SHOWN)
     bounds = {name: model.predict_interval(X_test[:POINTS]).tolist() for name, model in models.items()}
     return {"observed": y_test[:POINTS].tolist()} | bounds
 

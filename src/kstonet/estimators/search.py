@@ -10,7 +10,6 @@ than these parts have, the best are tried once more on a larger one, beside shor
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +21,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 
+from kstonet._bar import write
 from kstonet.estimators.candidates import Candidate, Grids, first_units
 from kstonet.estimators.scaling import Scaler
 from kstonet.gram import DenseGram, Kernel
@@ -109,8 +109,7 @@ def search(
 
     def say(text: str, level: int = 1) -> None:
         if verbose >= level:
-            sys.stderr.write(f"[tune] {time.perf_counter() - started:6.1f} s  {text}\n")
-            sys.stderr.flush()
+            write(f"[tune] {time.perf_counter() - started:6.1f} s  {text}\n")
 
     arenas = [_arena(estimator, X, y, weights, part, seed) for part in parts]
     with warnings.catch_warnings():
