@@ -18,10 +18,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from kstonet.imputation.base import Latents
 from kstonet.imputation.chain import MOST_SHRINKS, ChainSettings, Draw, run_chain
-from kstonet.layers.heads import CategoricalHead
 from kstonet.network import Network
-from kstonet.noise import automatic_alpha, automatic_noise, automatic_temperature, typical_residual, with_noise
-from kstonet.solvers.softmax import log_proba
+from kstonet.noise import automatic_noise
 
 Schedule = float | str | Sequence[Any] | Callable[[int], Any]
 CHUNK = 2048  # observations drawn together: their arrays stay in the cache
@@ -85,14 +83,6 @@ def scheduled(schedule: Schedule, iteration: int) -> Any:
     return float(value) if np.ndim(value) == 0 else tuple(map(float, value))
 
 
-def training_loss(network: Network, prediction: np.ndarray, outputs: np.ndarray) -> float:
-    """Mean squared error, or mean negative log-likelihood, of the noise-free network."""
-    if isinstance(network.layers[-1], CategoricalHead):
-        log_p = log_proba(prediction)
-        return float(-log_p[np.arange(len(outputs)), outputs].mean())
-    return float(((outputs - prediction) ** 2).mean())
-
-
 def impute(
     rng: np.random.Generator,
     network: Network,
@@ -153,18 +143,16 @@ def imputation_step(inputs: Any, outputs: np.ndarray, state: IROState, settings:
     rng.bit_generator.state = state.rng_state
     t, network = state.iteration, state.network
     if settings.C is not None:
-        network = network.with_layer(0, C=np.full_like(network.layers[0].C, scheduled(settings.C, t)))
+        network = network.with_layer(0, C=np.full(network.first.n_outputs, scheduled(settings.C, t)))
     values = network.forward(inputs)
-    alpha, residual = scheduled(settings.alpha, t), typical_residual(network, values, outputs)
-    for i, layer in enumerate(network.layers):
-        if hasattr(layer, "alpha"):
-            auto = automatic_alpha(residual, len(outputs), layer.weights.shape[1])
-            network = network.with_layer(i, alpha=auto if alpha == "auto" else float(alpha))
+    alpha = scheduled(settings.alpha, t)
+    residual = network.head.residual(values[-1], outputs)
+    network = network.with_penalty(None if alpha == "auto" else float(alpha), residual, len(outputs))
     noise = scheduled(settings.noise_variance, t)
     noise = automatic_noise(network, values, outputs) if noise == "auto" else noise
-    variances = noise if isinstance(noise, tuple) else (float(noise),) * (len(network) - 1)
-    network = with_noise(network, variances)
-    temperature = automatic_temperature(network) if settings.temperature == "auto" else float(settings.temperature)
+    variances = noise if isinstance(noise, tuple) else (float(noise),) * len(network.uppers)
+    network = network.with_noise(variances)
+    temperature = network.first.temperature() if settings.temperature == "auto" else float(settings.temperature)
     step_size = scheduled(settings.step_size, t)
     latents, draws = impute(rng, network, inputs, outputs, values[:-1], settings, step_size, temperature)
     return ImputationStep(network, latents, draws, variances[-1], temperature, dict(rng.bit_generator.state))
@@ -173,7 +161,7 @@ def imputation_step(inputs: Any, outputs: np.ndarray, state: IROState, settings:
 def iro(
     inputs: Any, outputs: np.ndarray, state: IROState, settings: IROSettings, sample_weight: np.ndarray | None = None
 ) -> Iterator[IROState]:
-    """Yield the state after every iteration, without end.
+    """Yield the state of one chain after every iteration, without end.
 
     Parameters
     ----------
@@ -182,7 +170,7 @@ def iro(
     outputs : ndarray
         (n, k) targets or (n,) class codes.
     state : IROState
-        From :func:`kstonet.initialisation.initial_state`, or a state yielded before.
+        Where the chain stands: before its first iteration, or a state yielded before.
     settings : IROSettings
     sample_weight : ndarray of shape (n,), optional
 
@@ -190,30 +178,76 @@ def iro(
     ------
     IROState
     """
+    for (new,) in iro_together(inputs, outputs, [state], settings, [sample_weight]):
+        yield new
+
+
+def iro_together(
+    inputs: Any,
+    outputs: np.ndarray,
+    states: Sequence[IROState],
+    settings: IROSettings,
+    sample_weights: Sequence[np.ndarray | None],
+) -> Iterator[list[IROState]]:
+    """Algorithm 1 for several chains on the same rows, each with its own weights: the loop that everything drives.
+
+    The chains are independent of each other; their first layers are refitted together, which costs little more than one refit.
+
+    Parameters
+    ----------
+    inputs, outputs, settings
+        As in :func:`iro`.
+    states : sequence of IROState
+        Where the chains stand.
+    sample_weights : sequence of ndarray or None
+        One per chain.
+
+    Yields
+    ------
+    list of IROState
+    """
+    states = list(states)
     while True:
         started = time.perf_counter()
-        step = imputation_step(inputs, outputs, state, settings)
+        steps = [imputation_step(inputs, outputs, state, settings) for state in states]
         imputed = time.perf_counter()
 
-        first = step.network.layers[0].refit(inputs, step.latents[0], sample_weight)
+        versions, latents = [step.network.first for step in steps], [step.latents[0] for step in steps]
+        firsts = versions[0].refit_versions(versions, inputs, latents, sample_weights)
         first_done = time.perf_counter()
-        rest = step.network.refit_above(step.latents, outputs, sample_weight)
+        rests = [step.network.refit_above(step.latents, outputs, w) for step, w in zip(steps, sample_weights, strict=True)]
         done = time.perf_counter()
 
-        network = Network((first, *rest))
-        record = IRORecord(
-            iteration=state.iteration + 1,
-            loss=training_loss(network, network.forward(inputs)[-1], outputs),
-            noise=step.noise,
-            temperature=step.temperature,
-            step_size=float(np.median([draw.step_size for draw in step.draws])),
-            n_shrinks=max(draw.n_shrinks for draw in step.draws),
-            acceptance=float(np.mean([draw.acceptance for draw in step.draws])),
-            kinetic=float(np.mean([draw.kinetic for draw in step.draws])),
-            seconds_impute=imputed - started,
-            seconds_first_layer=first_done - imputed,
-            seconds_regressions=done - first_done,
-            **first.certificate(),
-        )
-        state = IROState(state.iteration + 1, network, step.latents, step.rng_state, record)
-        yield state
+        seconds = (imputed - started, first_done - imputed, done - first_done)
+        networks = [Network((first, *rest)) for first, rest in zip(firsts, rests, strict=True)]
+        states = [
+            _finished(state.iteration + 1, step, network, inputs, outputs, seconds)
+            for state, step, network in zip(states, steps, networks, strict=True)
+        ]
+        yield states
+
+
+def _finished(
+    iteration: int,
+    step: ImputationStep,
+    network: Network,
+    inputs: Any,
+    outputs: np.ndarray,
+    seconds: tuple[float, float, float],
+) -> IROState:
+    """The state after an iteration, with its record; ``seconds`` are those of all chains that ran together."""
+    record = IRORecord(
+        iteration=iteration,
+        loss=network.head.loss(network.forward(inputs)[-1], outputs),
+        noise=step.noise,
+        temperature=step.temperature,
+        step_size=float(np.median([draw.step_size for draw in step.draws])),
+        n_shrinks=max(draw.n_shrinks for draw in step.draws),
+        acceptance=float(np.mean([draw.acceptance for draw in step.draws])),
+        kinetic=float(np.mean([draw.kinetic for draw in step.draws])),
+        seconds_impute=seconds[0],
+        seconds_first_layer=seconds[1],
+        seconds_regressions=seconds[2],
+        **network.first.certificate(),
+    )
+    return IROState(iteration, network, step.latents, step.rng_state, record)

@@ -1,52 +1,80 @@
-"""A network is a tuple of layers; training, prediction and imputation are folds over it."""
+"""A network is a first layer and the layers above it; training, prediction and imputation are folds over them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kstonet.imputation.base import Latents
+from kstonet.layers.base import FirstLayer, UpperLayer
+
+
+def forward_above(uppers: Sequence[UpperLayer], first: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Noise-free value of every layer, given the values of the first hidden layer at any rows: eq. (KDNNeq)."""
+    values = [first]
+    for layer in uppers:
+        values.append(layer.mean(values[-1]))
+    return tuple(values)
 
 
 @dataclass(frozen=True)
 class Network:
     """An immutable chain of layers; ``inputs`` and ``outputs`` of the training data are passed to the methods."""
 
-    layers: tuple[Any, ...]
+    layers: tuple[FirstLayer, *tuple[UpperLayer, ...]]
+
+    @property
+    def first(self) -> FirstLayer:
+        """The layer whose inputs are the rows of the data."""
+        return self.layers[0]
+
+    @property
+    def uppers(self) -> tuple[UpperLayer, ...]:
+        """The layers above it."""
+        return self.layers[1:]
+
+    @property
+    def head(self) -> UpperLayer:
+        """The last layer, whose outputs are observed."""
+        return self.uppers[-1]
 
     def forward(self, inputs: Any = None) -> tuple[np.ndarray, ...]:
         """Noise-free value of every layer on the training rows: eq. (KDNNeq)."""
-        return self.forward_from(self.layers[0].mean(inputs))
-
-    def forward_from(self, first: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The same, given the values of the first hidden layer at any rows."""
-        values = [first]
-        for layer in self.layers[1:]:
-            values.append(layer.mean(values[-1]))
-        return tuple(values)
+        return forward_above(self.uppers, self.first.mean(inputs))
 
     def conditionals(self, inputs: Any, outputs: np.ndarray, rows: slice = slice(None)) -> NetworkConditionals:
         """What a sampler needs to draw the latent values of some observations given the data."""
-        network = Network((self.layers[0].at(rows), *self.layers[1:]))
+        network = Network((self.first.at(rows), *self.uppers))
         return NetworkConditionals(network, None if inputs is None else inputs[rows], outputs[rows])
 
     def refit(self, inputs: Any, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> Network:
         """Step 2 of Algorithm 1: every layer solves its own convex problem, independently of the others."""
-        first = self.layers[0].refit(inputs, latents[0], sample_weight)
+        first = self.first.refit(inputs, latents[0], sample_weight)
         return Network((first, *self.refit_above(latents, outputs, sample_weight)))
 
-    def refit_above(self, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> tuple[Any, ...]:
+    def refit_above(self, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> tuple[UpperLayer, ...]:
         """The layers above the first, refitted."""
         chain = (*latents, outputs)
-        return tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, layer in enumerate(self.layers[1:]))
+        return tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, layer in enumerate(self.uppers))
+
+    def with_penalty(self, alpha: float | None, residual: float, n: int) -> Network:
+        """The network with penalties of this strength; None is the automatic one of every layer."""
+        first, *uppers = (layer.with_penalty(alpha, residual, n) for layer in self.layers)
+        return Network((first, *uppers))  # type: ignore[arg-type]  # a layer stays of its kind
+
+    def with_noise(self, variances: Sequence[float]) -> Network:
+        """The network with the noise of the layers above the first replaced; the first layer's follows from it."""
+        uppers = (layer.with_noise(variance) for layer, variance in zip(self.uppers, variances, strict=True))
+        return Network((self.first.with_noise(variances[0]), *uppers))
 
     def with_layer(self, index: int, **changes: Any) -> Network:
         """A copy with some attributes of one layer changed."""
-        layers = list(self.layers)
+        layers: list[Any] = list(self.layers)
         layers[index] = replace(layers[index], **changes)
-        return Network(tuple(layers))
+        return Network((layers[0], *layers[1:]))
 
     def __len__(self) -> int:
         return len(self.layers)
@@ -65,14 +93,14 @@ class NetworkConditionals:
 
     def score(self, layer: int, latents: Latents) -> np.ndarray:
         below, above = self._around(layer, latents)
-        own, upper = self._network.layers[layer], self._network.layers[layer + 1]
+        own, upper = self._network.layers[layer], self._network.uppers[layer]
         return np.asarray(own.score_output(below, latents[layer]) + upper.score_input(latents[layer], above))
 
     def log_density(self, layer: int, latents: Latents) -> np.ndarray:
         below, above = self._around(layer, latents)
-        own, upper = self._network.layers[layer], self._network.layers[layer + 1]
+        own, upper = self._network.layers[layer], self._network.uppers[layer]
         return np.asarray(own.log_density(below, latents[layer]) + upper.log_density(latents[layer], above))
 
     def curvature(self, layer: int, latents: Latents) -> np.ndarray:
-        own, upper = self._network.layers[layer], self._network.layers[layer + 1]
+        own, upper = self._network.layers[layer], self._network.uppers[layer]
         return np.asarray(float(np.max(own.curvature_output())) + upper.curvature_input(latents[layer]))

@@ -7,7 +7,7 @@ from sklearn.metrics import log_loss, mean_squared_error
 from kstonet.baselines.feedforward import FeedForward, count_parameters, dropout_masks, split
 from kstonet.baselines.losses import CrossEntropy, SquaredError
 from kstonet.baselines.optimizers import SGD, Adam, Momentum, make_optimizer, shrink
-from kstonet.estimators.scaling import Scaler
+from kstonet.scaling import Scaler
 from kstonet.layers.activations import ACTIVATIONS, get_activation
 
 SIZES = (4, 5, 3, 2)
@@ -189,7 +189,7 @@ def test_scaler_counts_weights_and_leaves_constant_columns(rng, dtype, monkeypat
     values[:, 1] = 0.1
     weights = rng.integers(0, 3, size=50).astype(float)
     repeated = np.repeat(values, weights.astype(int), axis=0)
-    monkeypatch.setattr("kstonet.estimators.scaling.BLOCK_VALUES", 14)  # several blocks
+    monkeypatch.setattr("kstonet.scaling.BLOCK_VALUES", 14)  # several blocks
     scaler = Scaler.fit(values, weights / weights.mean())
     np.testing.assert_allclose(scaler.mean, repeated.mean(axis=0, dtype=float), rtol=1e-6)
     np.testing.assert_allclose(scaler.scale, [repeated[:, 0].std(dtype=float), 1.0], rtol=1e-6)

@@ -15,7 +15,7 @@ from kstonet.metrics import coverage, mean_width
 from kstonet.solvers.svr import solve_svr
 from kstonet.uncertainty.cross_fitting import cross_fitted
 from kstonet.uncertainty.distribution import BETWEEN
-from kstonet.uncertainty.moments import FIRST_LAYER
+from kstonet.layers.moments import FIRST_LAYER
 from kstonet.uncertainty.network import MarginUncertainty, NetworkUncertainty
 
 FAST = {"max_iter": 8, "n_average": 3, "n_imputation_steps": 10, "random_state": 0}

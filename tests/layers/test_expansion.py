@@ -4,7 +4,7 @@ import numpy as np
 
 from kstonet.gram import dense as dense_gram
 from kstonet.gram import make_kernel
-from kstonet.layers.expansion import Expansion, ExpansionPart
+from kstonet.gram.expansion import Expansion, ExpansionPart
 
 
 def expansion(kernel, X, seed=0, iterates=3, units=(0, 2), q=None):

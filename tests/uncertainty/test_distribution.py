@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal, multivariate_t, norm, t
 
 from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution
-from kstonet.uncertainty.moments import FIRST_LAYER
+from kstonet.layers.moments import FIRST_LAYER
 from kstonet.uncertainty.noise_model import NoiseModel
 
 

@@ -13,9 +13,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from kstonet.layers.activations import ACTIVATIONS, get_activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
-from kstonet.uncertainty.margin import MOST_ROWS, MarginFactor, thinned
-from kstonet.uncertainty.moments import FIRST_LAYER, REGRESSION, Moments
-from kstonet.uncertainty.regression import RegressionUncertainty
+from kstonet.layers.margin import MOST_ROWS, MarginFactor, thinned
+from kstonet.layers.moments import FIRST_LAYER, REGRESSION, Moments
+from kstonet.layers.regression import RegressionUncertainty
 
 
 def spread(rng, m, size):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from kstonet.baselines.base import BaseNetwork
 from kstonet.baselines.losses import CrossEntropy, SquaredError, weighted_mean
 from kstonet.baselines.training import EpochState, Rows
-from kstonet.estimators.scaling import Scaler
+from kstonet.scaling import Scaler
 
 
 class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseNetwork):

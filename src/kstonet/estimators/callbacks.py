@@ -6,9 +6,11 @@ of tasks is rooted by ``_init_callback_context``, which scikit-learn documents f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
+
+from kstonet.observers import Iteration, Observer, Stop
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -22,12 +24,11 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "FitTasks", "fit_tasks", "tears_down_callbacks", "without_callbacks"]
+__all__ = ["CallbackSupportMixin", "UserCallback", "fit_tasks", "tears_down_callbacks", "without_callbacks"]
 
 ATTRIBUTE = "_skl_callbacks"  # where scikit-learn keeps them
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-State = TypeVar("State")
 
 
 def tears_down_callbacks(fit: Method) -> Method:
@@ -41,12 +42,25 @@ def without_callbacks(estimator: Any) -> Any:
     return estimator
 
 
-class FitTasks:
-    """The tasks of one training; without callbacks nobody hears of them.
+class UserCallback(Observer):
+    """Calls a function with the state of every iteration; the estimator can predict meanwhile."""
+
+    def __init__(self, estimator: Any, callback: Callable[[Any], Any]) -> None:
+        self._estimator, self._callback = estimator, callback
+
+    def iteration(self, done: Iteration) -> Stop | None:
+        """Make the estimator a model, then call."""
+        self._estimator.trained_ = done.model()
+        self._callback(done.state)
+        return None
+
+
+class FitTasks(Observer):
+    """The tasks of one training, for scikit-learn's callbacks.
 
     Parameters
     ----------
-    root : CallbackContext or None
+    root : CallbackContext
         The whole training.
     about : dict
         What a callback may ask for: the estimator, X, y and the sample weights.
@@ -56,34 +70,28 @@ class FitTasks:
         self._root, self._about = root, about
         self._task: Any = None
 
-    def each(self, states: Iterable[State]) -> Iterator[State]:
-        """The states as they come; the task of each begins before it is computed."""
-        self.begin("iteration")
-        for state in states:
-            yield state
-            self.begin("iteration")
+    def begins(self, task: str) -> None:
+        """Begin a task; a chain is none of its own."""
+        if task != "chain":
+            self._task = self._root.subcontext(task_name=task).call_on_fit_task_begin(**self._about)
 
-    def begin(self, name: str) -> None:
-        """Begin a task."""
-        if self._root is not None:
-            self._task = self._root.subcontext(task_name=name).call_on_fit_task_begin(**self._about)
+    def iteration(self, done: Iteration) -> Stop | None:
+        """End the task of an iteration; a callback may ask for the model, and to stop."""
 
-    def end(self, publish: Callable[[], None] | None = None) -> bool:
-        """End the task and say whether a callback asks to stop; ``publish`` makes the estimator a model, if one wants it."""
-        if self._task is None:
-            return False
-
-        def model() -> dict[str, Any] | None:
-            if publish is None:
-                return None
-            publish()
+        def model() -> dict[str, Any]:
+            self._about["estimator"].trained_ = done.model()
             return {}  # what the estimator now holds is all a copy needs
 
-        return bool(self._task.call_on_fit_task_end(**self._about, reconstruction_attributes=model))
+        stopped = self._task.call_on_fit_task_end(**self._about, reconstruction_attributes=model)
+        return Stop.TRAINING if stopped else None
+
+    def ended(self, task: str) -> None:
+        """End the task of the intervals."""
+        self._task.call_on_fit_task_end(**self._about, reconstruction_attributes=lambda: None)
 
 
 @contextmanager
-def fit_tasks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[FitTasks]:
+def fit_tasks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[list[Observer]]:
     """Tell the callbacks of an estimator that a training begins and, unless it fails, that it ends.
 
     Parameters
@@ -94,14 +102,15 @@ def fit_tasks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Fi
 
     Yields
     ------
-    FitTasks
+    list of Observer
+        Empty where there are no callbacks.
     """
+    if not hasattr(estimator, ATTRIBUTE):
+        yield []
+        return
     weights = None if sample_weight is None else {"sample_weight": sample_weight}
     about = {"estimator": estimator, "X": X, "y": y, "metadata": weights}
-    if not hasattr(estimator, ATTRIBUTE):
-        yield FitTasks(None, about)
-        return
     intervals = estimator.residuals is not None  # are one more task
     root = estimator._init_callback_context(max_subtasks=estimator.max_iter * estimator.n_chains + intervals)
-    yield FitTasks(root.call_on_fit_task_begin(**about), about)
+    yield [FitTasks(root.call_on_fit_task_begin(**about), about)]
     root.call_on_fit_task_end(**about, reconstruction_attributes={})

@@ -24,15 +24,15 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
 
-from kstonet.estimators.callbacks import without_callbacks
-from kstonet.estimators.candidates import CS, KERNELS, LENGTH_SCALES, SIZES, TUNABLE, Grids, gamma_grid, hashable
 from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.links import DocumentationLink
-from kstonet.estimators.multi_target_svr import validated_weights
-from kstonet.estimators.search import rows_that_count, search
+from kstonet.estimators.weights import validated_weights
+from kstonet.problem import Rows
+from kstonet.tuning.candidates import CS, KERNELS, LENGTH_SCALES, SIZES, TUNABLE, Grids, gamma_grid, hashable
 from kstonet.tuning.parts import Part, larger_part, validation_parts
 from kstonet.tuning.recipes import EVIDENCE
 from kstonet.tuning.relevance import SHAPES
+from kstonet.tuning.search import search
 
 _PARAMETERS = """
     The search that ``"tune"`` starts inside a {base}, with values of your own, and a table of what was tried. It goes from
@@ -167,23 +167,23 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
         base.set_params(kernel="precomputed" if self._precomputed else "rbf")  # candidates bring theirs
         regression = not is_classifier(base)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rows, target = validate_data(self, X, y, dtype=np.float64, multi_output=regression, y_numeric=regression)
+        matrix, target = validate_data(self, X, y, dtype=np.float64, multi_output=regression, y_numeric=regression)
         if regression:
             target = target.astype(np.float64)
         else:
             check_classification_targets(target)
-        given = validated_weights(sample_weight, rows)
-        counted = np.ones(len(rows), dtype=bool) if given is None else given > 0
-        rows, target, weights = rows_that_count(base, rows, target, given)
-        parts = self._parts(rows, target, seed, regression, counted, self._split_params(params))
+        weights = validated_weights(sample_weight, matrix)
+        counted = np.ones(len(matrix), dtype=bool) if weights is None else weights > 0
+        rows = Rows(matrix, target, weights, self._precomputed).that_count()
+        problem = base._problem(rows)
+        grids = self._grids(problem.X, problem.weights)
+        clone(base).set_params(noise_variance=grids.noise_variance[0])._check_parameters()  # before minutes of work
         found = search(
-            without_callbacks(clone(base)),
-            rows,
-            target,
-            weights,
-            self._grids(clone(base)._standardised(rows, target, weights)[0], weights),
-            parts,
-            larger_part(len(rows), seed, None if regression else target) if self.cv is None else None,
+            problem,
+            base._settings(),
+            grids,
+            self._parts(rows, seed, regression, counted, self._split_params(params)),
+            larger_part(len(rows.X), seed, None if regression else rows.y) if self.cv is None else None,
             seed=seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -217,9 +217,8 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
             raise ValueError(f"kernel={self.kernel!r}: length_scale='evidence' needs a kernel among {', '.join(SHAPES)}.")
         return grids
 
-    def _parts(
-        self, X: np.ndarray, y: np.ndarray, seed: int, regression: bool, counted: np.ndarray, params: dict[str, Any]
-    ) -> list[Part]:
+    def _parts(self, rows: Rows, seed: int, regression: bool, counted: np.ndarray, params: dict[str, Any]) -> list[Part]:
+        X, y = rows.X, rows.y
         if self.cv is None:
             return validation_parts(len(X), seed, None if regression else y)
         params = _check_method_params(counted, params, indices=np.flatnonzero(counted))

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from copy import copy
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from sklearn.utils import check_random_state
-
-from kstonet.estimators.base import BaseStoNet
-from kstonet.estimators.callbacks import without_callbacks
-from kstonet.estimators.candidates import TUNABLE, default_grids, is_tune
-from kstonet.estimators.checks import require
-from kstonet.estimators.search import rows_that_count, search
-from kstonet.estimators.tasks import ClassificationTask, RegressionTask
-from kstonet.gram import DenseGram, Kernel, make_kernel
-from kstonet.iro import IROState
-from kstonet.layers.kernel import KernelLayer, UnitGroup, joint_refits
-from kstonet.network import Network
+from kstonet.estimators.base import BaseStoNet, Choice
+from kstonet.estimators.classification import ClassificationTask
+from kstonet.estimators.regression import RegressionTask
+from kstonet.gram import Kernel
+from kstonet.problem import Problem
+from kstonet.settings import KernelLayerSettings, TrainingSettings
+from kstonet.targets import ClassTargets
+from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
 from kstonet.tuning.parts import larger_part, validation_parts
-from kstonet.uncertainty.network import MarginUncertainty
-
-NEARLY_ALL = 0.9  # share of rows: fewer support vectors make a model smaller
+from kstonet.tuning.search import search
 
 SHARED_PARAMETERS = """
     noise_variance : "auto", float or schedule, default="auto"
@@ -140,10 +130,6 @@ _PARAMETERS = f"""
 class BaseKStoNet(BaseStoNet):
     """The first layer of both K-StoNets."""
 
-    kernel_: Kernel
-    tuned_: dict[str, Any]
-    tuning_: dict[str, Any]
-
     def __init__(
         self,
         hidden_layer_sizes: Any = (5,),
@@ -157,6 +143,7 @@ class BaseKStoNet(BaseStoNet):
         svr_tol: float = 1e-3,
         noise_variance: Any = "auto",
         penalty: str = "lasso",
+        upper_layer: str = "dense",
         alpha: Any = "auto",
         residuals: str | None = "crossfit",
         sampler: str = "sghmc",
@@ -172,6 +159,7 @@ class BaseKStoNet(BaseStoNet):
         standardize: bool = True,
         warm_start: bool = False,
         max_memory: float | None = None,
+        solver: str = "auto",
         device: str | None = None,
         callback: Callable[[Any], Any] | None = None,
         n_jobs: int | None = None,
@@ -188,6 +176,7 @@ class BaseKStoNet(BaseStoNet):
         self.svr_tol = svr_tol
         self.noise_variance = noise_variance
         self.penalty = penalty
+        self.upper_layer = upper_layer
         self.alpha = alpha
         self.residuals = residuals
         self.sampler = sampler
@@ -203,141 +192,69 @@ class BaseKStoNet(BaseStoNet):
         self.standardize = standardize
         self.warm_start = warm_start
         self.max_memory = max_memory
+        self.solver = solver
         self.device = device
         self.callback = callback
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def _per_unit(self, name: str, units: int, *, zero_allowed: bool = False) -> np.ndarray:
-        """One value per first-layer unit from a number or a sequence of them."""
-        given = getattr(self, name)
+    def _first_layer(self) -> KernelLayerSettings:
+        return KernelLayerSettings(self.kernel, self.gamma, self.length_scale, self.C, self.epsilon, self.svr_tol)
 
-        def valid(value: Any) -> bool:
-            values = np.asarray(value, dtype=np.float64)
-            positive = (values >= 0) if zero_allowed else (values > 0)
-            return values.size in (1, units) and bool((np.isfinite(values) & positive).all())
+    def _gram_options(self) -> dict[str, Any]:
+        return {"solver": self.solver, "device": self.device, "max_memory": self.max_memory}
 
-        demand = "non-negative" if zero_allowed else "positive"
-        require(name, given, valid, f"one {demand} number, or one for each of the {units} first-layer units")
-        return np.broadcast_to(np.asarray(given, dtype=np.float64), (units,)).copy()
+    def _asked(self) -> set[str]:
+        return {name for name in TUNABLE if is_tune(getattr(self, name))}
 
-    def _groups(self, X: np.ndarray, units: int, weights: np.ndarray | None) -> tuple[UnitGroup, ...]:
-        """One Gram per distinct kernel."""
-        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel] * units
-        gammas = [self.gamma] * units if isinstance(self.gamma, str) or np.ndim(self.gamma) == 0 else list(self.gamma)
-        if len(kernels) != units or len(gammas) != units:
-            raise ValueError(
-                f"kernel={self.kernel!r} and gamma={self.gamma!r}: each must be one value, or one for each of the {units} "
-                f"first-layer units of hidden_layer_sizes={self.hidden_layer_sizes!r}."
-            )
-        members: dict[Kernel, list[int]] = {}
-        for unit, (kernel, gamma) in enumerate(zip(kernels, gammas, strict=True)):
-            made = make_kernel(kernel, X, gamma=gamma, length_scale=self.length_scale, sample_weight=weights)
-            members.setdefault(made, []).append(unit)
-        return tuple(UnitGroup(self._gram(X, kernel), np.array(group)) for kernel, group in members.items())
-
-    def _gram(self, X: np.ndarray, kernel: Kernel) -> DenseGram:
-        """The Gram matrix; the networks a search trains on the same rows share theirs."""
-        shared: dict[Kernel, DenseGram] | None = getattr(self, "_grams", None)
-        if shared is None:
-            return self._new_gram(X, kernel)
-        if kernel not in shared:
-            shared[kernel] = self._new_gram(X, kernel)
-        return shared[kernel]
-
-    def _new_gram(self, X: np.ndarray, kernel: Kernel) -> DenseGram:
-        if self.device is None:
-            return DenseGram(X, kernel, max_memory=self.max_memory)
-        try:
-            from kstonet.gram.torch import torch_gram
-        except ImportError as error:
-            raise ImportError(f"device={self.device!r} needs PyTorch: pip install kstonet[gpu].") from error
-        return torch_gram(X, kernel, self.device, self.max_memory)
-
-    @contextmanager
-    def _tuned(self, X: np.ndarray, y: np.ndarray, codes: np.ndarray | None, weights: np.ndarray | None) -> Iterator[None]:
+    def _check_parameters(self) -> None:
         for name in ("hidden_layer_sizes", "length_scale", "C"):
             value = getattr(self, name)
             if isinstance(value, str) and not is_tune(value):
                 raise ValueError(f"{name}={value!r} is unknown; give numbers, or 'tune' to have them chosen by validation.")
-        asked = {name for name in TUNABLE if is_tune(getattr(self, name))}
-        if not (asked and self._keeps_choice(asked, X, y, weights)):
-            for stale in ("tuned_", "tuning_"):
-                self.__dict__.pop(stale, None)
-            if asked:
-                self._choose(asked, X, y, codes, weights)
-        chosen = self.tuned_ if asked else {}
-        given = {name: getattr(self, name) for name in chosen}
-        try:
-            self.set_params(**chosen)
-            yield
-        finally:
-            self.set_params(**given)
-        if asked:
-            self.history_[0]["tuning"] = self.tuning_["reason"]
+        super()._check_parameters()
 
-    def _keeps_choice(self, asked: set[str], X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> bool:
-        """Whether training goes on where it was, with what was chosen then."""
-        held = self.warm_start and hasattr(self, "_states") and asked <= getattr(self, "tuned_", {}).keys()
-        return held and np.array_equal(self._X_fit, copy(self)._standardised(X, y, weights)[0])
-
-    def _choose(
-        self, asked: set[str], X: np.ndarray, y: np.ndarray, codes: np.ndarray | None, weights: np.ndarray | None
-    ) -> None:
-        if codes is not None and weights is not None:
-            codes = codes[weights > 0]
-        X, y, weights = rows_that_count(self, X, y, weights)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        parts, last = validation_parts(len(X), seed, codes), larger_part(len(X), seed, codes)
-        trial = without_callbacks(copy(self)).set_params(callback=None)  # which need not be one that can be copied
-        grids = default_grids(self, copy(trial)._standardised(X, y, weights)[0], weights)
-        found = search(trial, X, y, weights, grids, parts, last, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose)
+    def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
+        counted = problem.rows.that_count()
+        problem = problem if counted is problem.rows else self._problem(counted)
+        n, seed = len(problem.X), self._seed()
+        codes = problem.outputs if isinstance(problem.targets, ClassTargets) else None
+        given = {name: getattr(self, name) for name in (*TUNABLE, "epsilon")}
+        grids = default_grids(given, problem.X, problem.weights)
+        parts, last = validation_parts(n, seed, codes), larger_part(n, seed, codes)
+        found = search(problem, settings, grids, parts, last, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose)
         # beside what was asked: a gamma that goes with learned length scales, kernels that bring their own
-        self.tuned_ = {
-            name: value for name, value in found.parameters.items() if name in asked or (value,) != getattr(grids, name)
-        }
-        self.tuning_ = {"reason": found.reason, "table": found.table}
+        chosen = {name: value for name, value in found.parameters.items() if name in asked or (value,) != getattr(grids, name)}
+        return Choice(chosen, {"reason": found.reason, "table": found.table})
 
-    def _new_first_layer(self, X: np.ndarray, units: int, weights: np.ndarray | None) -> tuple[KernelLayer, None]:
-        require("svr_tol", self.svr_tol, lambda v: v > 0, "positive; it is a relative duality gap, such as 1e-3")
-        C = np.full(units, float(self.C(0))) if callable(self.C) else self._per_unit("C", units)
-        epsilon = self._per_unit("epsilon", units, zero_allowed=True)
-        layer = KernelLayer(self._groups(X, units, weights), C, epsilon, tol=self.svr_tol)
-        self.kernel_ = layer.groups[0].gram.kernel
-        return layer, None
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel of the first unit, with gamma resolved."""
+        kernel = self.trained_.kernel
+        assert kernel is not None
+        return kernel
 
-    def _schedules(self) -> dict[str, Any]:
-        return {"C": self.C} if callable(self.C) else {}
+    @property
+    def n_support_(self) -> int:
+        """Training rows kept for prediction."""
+        return self.trained_.n_support
 
-    def _kernels(self, first: KernelLayer) -> list[tuple[Kernel | None, np.ndarray, np.ndarray]]:
-        pairs = zip(first.groups, first.solutions, strict=True)
-        return [(group.gram.kernel, solution.coef, group.units) for group, solution in pairs]
+    @property
+    def tuned_(self) -> dict[str, Any]:
+        """The values chosen from the training rows."""
+        return self._of_choice("tuned_", self.trained_.chosen)
 
-    def _finished(self, states: list[IROState], weights: np.ndarray | None) -> list[IROState]:
-        """Solve the first layers anew with exact support sets.
+    @property
+    def tuning_(self) -> dict[str, Any]:
+        """How they were chosen."""
+        return self._of_choice("tuning_", self.trained_.choice)
 
-        Intervals want that of the last iterate. The others' would make the model smaller, and are spared where nearly every row
-        supports a unit of some iterate: the model keeps all rows then. (Leaving rows out asks for all of them.)
-        """
-        if self.residuals is None:
-            return states
-        rows = np.any([state.network.layers[0].supporting_rows for state in states], axis=0)
-        exact = states[-1:] if rows.mean() > NEARLY_ALL and self.residuals != "loo" else states
-        firsts, latents = [state.network.layers[0] for state in exact], [state.latents[0] for state in exact]
-        layers = joint_refits(firsts, latents, [weights] * len(exact), support=True)
-        solved = [
-            replace(state, network=Network((layer, *state.network.layers[1:])))
-            for state, layer in zip(exact, layers, strict=True)
-        ]
-        return states[: len(states) - len(exact)] + solved
-
-    def _first_layer_uncertainty(self, states: list[IROState], inputs: Any, weights: np.ndarray | None) -> MarginUncertainty:
-        return MarginUncertainty.of(states[-1].network.layers[0], self._expansion)
-
-    def _publish(self, states: list[IROState]) -> None:
-        super()._publish(states)
-        self.n_support_ = self._expansion.n_support
+    @staticmethod
+    def _of_choice(name: str, value: dict[str, Any]) -> dict[str, Any]:
+        if not value:
+            raise AttributeError(f"{name} exists where fit chose parameters from the training rows.")
+        return value
 
 
 class KStoNetRegressor(RegressionTask, BaseKStoNet):
@@ -358,11 +275,11 @@ class KStoNetRegressor(RegressionTask, BaseKStoNet):
 class KStoNetClassifier(ClassificationTask, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for classification.
 {_PARAMETERS}    classes_ : ndarray of shape (n_classes,)
+        The labels of the classes, sorted.
     calibration_temperature_ : float
         Divides the logits; at least one after fit.
     logit_variance_scale_ : float
         Multiplies the variance of the logits in intervals of probabilities.
-        The labels.
 
     Examples
     --------

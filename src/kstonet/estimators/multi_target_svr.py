@@ -8,23 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kstonet.estimators.checks import require, whole
+from kstonet._checks import require, whole
 from kstonet.estimators.links import DocumentationLink
-from kstonet.gram import DenseGram, Kernel, make_kernel
-from kstonet.gram.dense import cross_blocks
+from kstonet.estimators.weights import validated_weights
+from kstonet.gram import Gram, Kernel, make_gram, make_kernel
+from kstonet.gram.blocks import cross_blocks
 from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_solution import SVRProgress, SVRSolution
-
-
-def validated_weights(sample_weight: Any, rows: np.ndarray) -> np.ndarray | None:
-    """Sample weights as float64, one per row, not negative and not all zero; None stays None."""
-    if sample_weight is None:
-        return None
-    if not np.asarray(sample_weight).any():
-        raise ValueError("sample_weight is zero everywhere; at least one weight must be positive.")
-    return np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
 
 
 class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -109,7 +101,7 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
     solution_: SVRSolution
     kernel_: Kernel
     _X_fit: np.ndarray
-    _gram: DenseGram | None
+    _gram: Gram | None
 
     def __init__(
         self,
@@ -216,7 +208,7 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
         if previous is not None and previous.coef.shape != targets.shape:
             previous = None
         if self._gram is None:
-            self._gram = DenseGram(self._X_fit, self.kernel_, dtype=self.dtype, max_memory=self.max_memory)
+            self._gram = make_gram(self._X_fit, self.kernel_, dtype=self.dtype, max_memory=self.max_memory)
         self.solution_ = solution = solve_svr(
             self._gram,
             targets,

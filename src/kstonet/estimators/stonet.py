@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.classification import ClassificationTask
 from kstonet.estimators.kstonet import SHARED_ATTRIBUTES, SHARED_PARAMETERS
-from kstonet.estimators.tasks import ClassificationTask, RegressionTask
-from kstonet.gram import DenseGram, Kernel, make_kernel
-from kstonet.iro import IROState
-from kstonet.layers.activations import get_activation
-from kstonet.layers.dense import DenseLayer
-from kstonet.uncertainty.network import LinearUncertainty
-from kstonet.uncertainty.regression import RegressionUncertainty
+from kstonet.estimators.regression import RegressionTask
+from kstonet.settings import LinearLayerSettings
 
 _PARAMETERS = f"""
     Parameters
@@ -50,6 +43,7 @@ class BaseLinearStoNet(BaseStoNet):
         gamma: Any = "scale",
         noise_variance: Any = "auto",
         penalty: str = "lasso",
+        upper_layer: str = "dense",
         alpha: Any = "auto",
         residuals: str | None = "crossfit",
         sampler: str = "sghmc",
@@ -76,6 +70,7 @@ class BaseLinearStoNet(BaseStoNet):
         self.gamma = gamma
         self.noise_variance = noise_variance
         self.penalty = penalty
+        self.upper_layer = upper_layer
         self.alpha = alpha
         self.residuals = residuals
         self.sampler = sampler
@@ -96,25 +91,8 @@ class BaseLinearStoNet(BaseStoNet):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _new_first_layer(self, X: np.ndarray, units: int, weights: np.ndarray | None) -> tuple[DenseLayer, np.ndarray]:
-        self._kernel: Kernel | None = None
-        inputs = X
-        if self.kernel is not None:
-            self._kernel = make_kernel(self.kernel, X, gamma=self.gamma, sample_weight=weights)
-            gram = DenseGram(X, self._kernel, max_memory=self.max_memory)  # estimates the memory before it takes it
-            inputs = gram.matrix
-        alpha = self._first_alpha(len(X), inputs.shape[1])
-        identity = get_activation("identity")  # the features enter as they are
-        layer = DenseLayer(np.zeros((units, inputs.shape[1])), np.zeros(units), 1.0, identity, self.penalty, alpha)
-        return layer, inputs
-
-    def _first_layer_uncertainty(self, states: list[IROState], inputs: Any, weights: np.ndarray | None) -> LinearUncertainty:
-        layer, used = states[-1].network.layers[0], self._expansion.parts[0].used
-        kept = replace(layer, weights=layer.weights[:, used])
-        return LinearUncertainty(RegressionUncertainty.of_dense(kept, inputs[:, used], states[-1].latents[0], weights))
-
-    def _kernels(self, first: DenseLayer) -> list[tuple[Kernel | None, np.ndarray, np.ndarray]]:
-        return [(self._kernel, first.weights, np.arange(len(first.intercept)))]
+    def _first_layer(self) -> LinearLayerSettings:
+        return LinearLayerSettings(self.kernel, self.gamma, self.penalty, self.alpha)
 
 
 class StoNetRegressor(RegressionTask, BaseLinearStoNet):
@@ -135,11 +113,11 @@ class StoNetRegressor(RegressionTask, BaseLinearStoNet):
 class StoNetClassifier(ClassificationTask, BaseLinearStoNet):
     __doc__ = f"""Stochastic neural network for classification: K-StoNet's loop with a linear first layer.
 {_PARAMETERS}    classes_ : ndarray of shape (n_classes,)
+        The labels of the classes, sorted.
     calibration_temperature_ : float
         Divides the logits; at least one after fit.
     logit_variance_scale_ : float
         Multiplies the variance of the logits in intervals of probabilities.
-        The labels.
 
     Examples
     --------

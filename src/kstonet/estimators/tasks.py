@@ -14,7 +14,7 @@ from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
 from kstonet.estimators.intervals import RegressionIntervals
 from kstonet.estimators.multi_target_svr import validated_weights
 from kstonet.estimators.probabilities import ClassificationIntervals
-from kstonet.estimators.scaling import Scaler
+from kstonet.scaling import Scaler
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
-from sklearn import get_config
 
 from kstonet._arrays import Array, astype, like, low_precision, machine_epsilon, namespace, to_numpy, zeros
+from kstonet.gram.blocks import cross_blocks, row_blocks
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError
+from kstonet.gram.expansion import ExpansionPart
 from kstonet.gram.kernels import Kernel, Precomputed
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
 from kstonet.gram.pivoted import LEFT_OUT, LowRankSolver, PivotedCholesky
 
-BLOCK_BYTES = 64 * 2**20  # size of one block of kernel values while building or predicting
 MIXED_PRECISION_FROM = 2000  # rows; below it a float64 factor costs milliseconds
 
 
@@ -27,21 +27,6 @@ class _Shifted:
 
     def solve(self, rows: Array) -> Array:
         return self.factor.solve(rows)
-
-
-def row_blocks(rows: int, columns: int, most: int | None = None) -> Iterator[slice]:
-    """Row slices whose float64 blocks of ``columns`` columns stay within ``BLOCK_BYTES`` and scikit-learn's working memory."""
-    most_bytes = min(BLOCK_BYTES, get_config()["working_memory"] * 2**20)
-    step = max(1, int(most_bytes // (8 * max(columns, 1))))
-    step = step if most is None else min(step, most)
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
-
-
-def cross_blocks(kernel: Kernel, X: Array, X_train: Array) -> Iterator[tuple[slice, Array]]:
-    """Yield ``(rows, k(X[rows], X_train))`` in blocks of bounded memory, for prediction."""
-    for rows in row_blocks(X.shape[0], X_train.shape[0]):
-        yield rows, kernel(like(X_train, X[rows]), X_train)
 
 
 class DenseGram:
@@ -256,10 +241,13 @@ class DenseGram:
                 continue
         raise np.linalg.LinAlgError("a block of the Gram matrix is not positive semi-definite, whatever the jitter")
 
-    @property
-    def matrix(self) -> Array:
-        """The kernel matrix itself."""
-        return self._matrix
+    def columns(self, indices: Any) -> np.ndarray:
+        """Kernel values of all training rows against some of them, shape (n, q), as NumPy."""
+        return to_numpy(self._matrix[:, indices])
+
+    def expansion(self, coef: np.ndarray, units: np.ndarray) -> ExpansionPart:
+        """The functions with the dual coefficients (iterates, units, n), at new rows; rows without a coefficient are dropped."""
+        return ExpansionPart.of(self.kernel, to_numpy(self._X), coef, units)
 
     def diagonal(self) -> Array:
         """k(x, x) for every training row."""

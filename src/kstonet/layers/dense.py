@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
+from kstonet._records import storable
 from kstonet.layers.activations import Activation
+from kstonet.layers.regression import RegressionLayer, RegressionUncertainty, active, design, inverse_on
 from kstonet.solvers.penalized import solve_penalized
 
+SMALLEST_RESIDUAL = 1e-3  # of standardised targets or of probabilities: below it a fit is an interpolation
 
+
+@storable(weights="float k q", intercept="float k")
 @dataclass(frozen=True)
-class DenseLayer:
+class DenseLayer(RegressionLayer):
     """Y = b + w ψ(inputs) + e,  e ~ N(0, variance·I).
 
     Parameters
@@ -19,11 +25,11 @@ class DenseLayer:
     weights : ndarray of shape (outputs, inputs)
     intercept : ndarray of shape (outputs,)
     variance : float
-        Of the noise.
+        Variance of the noise.
     activation : Activation
-        Applied to the inputs.
+        The function applied to the inputs.
     penalty, alpha : str, float
-        Of the refit.
+        Kind and strength of the penalty of the refit.
     kkt : float
         How far the last refit was from its optimality conditions.
     """
@@ -36,11 +42,14 @@ class DenseLayer:
     alpha: float = 1e-4
     kkt: float = 0.0
 
-    def at(self, rows: slice) -> DenseLayer:
-        return self
+    @classmethod
+    def new(cls, inputs: int, outputs: int, activation: Activation, penalty: str, alpha: float) -> Self:
+        """A layer before its first refit."""
+        return cls(np.zeros((outputs, inputs)), np.zeros(outputs), 1.0, activation, penalty, alpha)
 
-    def certificate(self) -> dict[str, float]:
-        return {}
+    @property
+    def n_outputs(self) -> int:
+        return len(self.intercept)
 
     def mean(self, inputs: np.ndarray) -> np.ndarray:
         return np.asarray(self.activation.value(inputs) @ self.weights.T + self.intercept)
@@ -66,7 +75,17 @@ class DenseLayer:
         bound = self.activation.steepest**2 * float(np.linalg.norm(self.weights, 2)) ** 2 / self.variance
         return np.full(len(inputs), bound)
 
-    def refit(self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> DenseLayer:
+    def loss(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
+        return float(((outputs - prediction) ** 2).mean())
+
+    def residual(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
+        """Root mean squared residual."""
+        return max(float(np.sqrt(np.mean((outputs - prediction) ** 2))), SMALLEST_RESIDUAL)
+
+    def with_noise(self, variance: float) -> Self:
+        return replace(self, variance=variance)
+
+    def refit(self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         fit = solve_penalized(
             self.activation.value(inputs),
             outputs,
@@ -76,3 +95,25 @@ class DenseLayer:
             start=self.weights if self.weights.any() else None,  # a new layer has nothing to start from
         )
         return replace(self, weights=fit.weights, intercept=fit.intercept, kkt=float(np.max(fit.kkt)))
+
+    def uncertainty(
+        self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> RegressionUncertainty:
+        """Covariance of the coefficients by least squares on the active set, or by the sandwich of ridge regression."""
+        features, weight = design(self.activation.value(inputs), sample_weight)
+        squares = (features * weight[:, None]).T @ features
+        residuals = outputs - self.mean(inputs)
+        q1, k = features.shape[1], len(self.intercept)
+        covariance, noise = np.zeros((k, q1, k, q1)), np.empty(k)
+        for j in range(k):
+            if self.penalty == "ridge":
+                shrinkage = np.diag([0.0, *[self.alpha * weight.sum()] * (q1 - 1)])
+                inverse = np.linalg.pinv(squares + shrinkage, hermitian=True)
+                spread, used = inverse @ squares @ inverse, float(np.trace(inverse @ squares))
+            else:
+                coordinates = active(self.weights[j], self.penalty)
+                spread, used = inverse_on(squares, coordinates), float(coordinates.sum())
+            # least squares' own estimate of the noise, with the degrees of freedom that are left
+            noise[j] = float(weight @ residuals[:, j] ** 2) / max(float((weight > 0).sum()) - used, 1.0)
+            covariance[j, :, j, :] = noise[j] * spread
+        return RegressionUncertainty(self.weights, self.intercept, covariance, self.activation, noise)

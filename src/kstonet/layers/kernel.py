@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from kstonet._arrays import to_numpy
-from kstonet.gram.dense import DenseGram
+from kstonet.gram import Gram
+from kstonet.gram.expansion import Expansion
+from kstonet.layers.svr_uncertainty import MarginUncertainty
 from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_solution import SVRSolution
+
+NEARLY_ALL = 0.9  # share of the rows that support a unit, beyond which a model keeps all rows whatever the exact support is
+DEAD_ZONE = 0.1  # residuals below this fraction of a typical one may stay unseen by the first layer
+LATENT_NOISE = 0.1 * float(np.sqrt(2.0))  # standard deviation of the first layer's noise that training may bear
 
 
 @dataclass(frozen=True)
 class UnitGroup:
     """Units that share one Gram."""
 
-    gram: DenseGram  # or one of its kind: with the kernel it was made from
+    gram: Gram
     units: np.ndarray
 
 
@@ -32,14 +38,15 @@ def svr_noise_variance(C: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
 class KernelLayer:
     """Y₁ = b + β φ(x) + e with the ε-insensitive noise of eq. (SVRdist), on fixed training rows.
 
-    The inputs never change during training, so they are not passed around: ``mean`` returns the fitted values of the
-    last refit. Rows that were not trained on are predicted from :attr:`coef` by the network.
+    The inputs never change during training, so they are not passed around: ``mean`` returns the fitted values of the last
+    refit, and :meth:`expansion` gives the functions at other rows.
 
     Parameters
     ----------
     groups : tuple of UnitGroup
         The Grams, each with the units it serves; one group unless units have kernels of their own.
     C, epsilon : ndarray of shape (units,)
+        Weight of the loss and half-width of the tube, for every unit.
     solutions : tuple of SVRSolution
         One per group; empty before the first refit.
     tol : float
@@ -62,6 +69,10 @@ class KernelLayer:
         for group, piece in zip(self.groups, pieces, strict=True):
             out[group.units] = piece
         return out
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.C)
 
     @property
     def coef(self) -> np.ndarray:
@@ -88,7 +99,7 @@ class KernelLayer:
         """Which rows support a unit, as far as a loose refit knows; shape (n,)."""
         return np.asarray(np.any([(solution.dual_state != 0).any(axis=0) for solution in self.solutions], axis=0))
 
-    def at(self, rows: slice) -> KernelLayer:
+    def at(self, rows: slice) -> Self:
         return self if self.fitted is None else replace(self, fitted=self.fitted[rows])
 
     def certificate(self) -> dict[str, float]:
@@ -98,6 +109,8 @@ class KernelLayer:
             "svr_iterations": float(iterations),
             "n_support": float(self.n_support.mean()),
         }
+
+    # -- the distribution --------------------------------------------------------------------------------------------------
 
     def mean(self, inputs: Any = None) -> np.ndarray:
         if self.fitted is None:
@@ -117,61 +130,121 @@ class KernelLayer:
         """The density has kinks; its inverse variance is the stiffness that matters to a sampler."""
         return 1.0 / svr_noise_variance(self.C, self.epsilon)
 
-    def refit(self, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> KernelLayer:
-        solutions = []
-        for k, group in enumerate(self.groups):
-            solutions.append(
-                _solved(
-                    group.gram,
-                    np.ascontiguousarray(outputs[:, group.units].T),
-                    self.C[group.units],
-                    self.epsilon[group.units],
-                    sample_weight=sample_weight,
-                    tol=self.tol,
-                    warm_start=self.solutions[k] if self.solutions else None,
-                )
-            )
-        return self._with_solutions(tuple(solutions))
+    # -- what is automatic -------------------------------------------------------------------------------------------------
 
-    def _with_solutions(self, solutions: tuple[SVRSolution, ...]) -> KernelLayer:
+    @property
+    def _typical_C(self) -> float:
+        return float(np.exp(np.log(self.C).mean()))
+
+    def noise_above(self, residual: float, slope: float) -> float:
+        """DEAD_ZONE·(typical residual)·(typical slope)/C.
+
+        A latent value of this layer leaves the ε-tube of its SVR only where the pull of the output, |residual|·|∂out/∂Y₁|/σ²,
+        exceeds C: residuals below C·σ²/|∂out/∂Y₁| are a dead zone that training cannot see. So the variance follows C, not
+        the other way round: the dead zone stays a fixed fraction of the residual, and raising C never blinds the training.
+        Assumption 2-(v) (noise small enough that K-StoNet and KNN share their loss) points the same way.
+        """
+        return DEAD_ZONE * residual * max(slope, 1e-6) / self._typical_C
+
+    def temperature(self) -> float:
+        """One (the model's own noise) unless C is so small that this noise would swamp the layer.
+
+        At temperature T the noise of a unit has standard deviation about √2·T/C, and the latent values have the scale one
+        where training starts: a C below √2/LATENT_NOISE = 10 is cooled down to a share of LATENT_NOISE.
+        """
+        return min(1.0, LATENT_NOISE * self._typical_C / float(np.sqrt(2.0)))
+
+    def with_noise(self, variance: float) -> Self:
+        """The noise of an SVR layer is that of its C."""
+        return self
+
+    def with_penalty(self, alpha: float | None, residual: float, n: int) -> Self:
+        """The penalty of an SVR layer is that of its C."""
+        return self
+
+    # -- refits ------------------------------------------------------------------------------------------------------------
+
+    def refit(self, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+        return self.refit_versions([self], inputs, [outputs], [sample_weight])[0]
+
+    def refit_versions(
+        self,
+        versions: Sequence[Self],
+        inputs: Any,
+        outputs: Sequence[np.ndarray],
+        sample_weights: Sequence[np.ndarray | None],
+        *,
+        support: bool = False,
+    ) -> list[Self]:
+        """One pass over the factor serves the units of all versions together, so this costs little more than one refit.
+
+        With ``support`` the solutions have exact support sets.
+        """
+        solutions: list[list[SVRSolution]] = [[] for _ in versions]
+        for k, group in enumerate(self.groups):
+            size, n = len(group.units), group.gram.n
+            weights = [np.broadcast_to(np.ones(n) if w is None else w, (size, n)) for w in sample_weights]
+            started = all(version.solutions for version in versions)
+            start = SVRSolution.stacked([version.solutions[k] for version in versions]) if started else None
+            solution = solve_svr(
+                group.gram,
+                group.gram.array(np.concatenate([values[:, group.units].T for values in outputs])),
+                np.concatenate([version.C[group.units] for version in versions]),
+                np.concatenate([version.epsilon[group.units] for version in versions]),
+                sample_weight=np.concatenate(weights),
+                tol=self.tol,
+                support=support,
+                warm_start=None if start is None else start.converted(group.gram.array),
+            ).converted(to_numpy)
+            for t, own in enumerate(solutions):
+                own.append(solution.rows(slice(t * size, (t + 1) * size)))
+        return [version._with_solutions(tuple(own)) for version, own in zip(versions, solutions, strict=True)]
+
+    def _with_solutions(self, solutions: tuple[SVRSolution, ...]) -> Self:
         refitted = replace(self, solutions=solutions)
         return replace(refitted, fitted=np.ascontiguousarray(refitted._gather(lambda solution: solution.fitted).T))
 
+    def exact(
+        self,
+        versions: Sequence[Self],
+        inputs: Any,
+        outputs: Sequence[np.ndarray],
+        sample_weight: np.ndarray | None,
+        every: bool,
+    ) -> list[Self]:
+        """Solve the versions anew with exact support sets.
 
-def _solved(
-    gram: DenseGram, targets: np.ndarray, *parameters: Any, warm_start: SVRSolution | None, **options: Any
-) -> SVRSolution:
-    """Solved where the Gram lives; what comes back is NumPy."""
-    start = None if warm_start is None else warm_start.converted(gram.array)
-    return solve_svr(gram, gram.array(targets), *parameters, warm_start=start, **options).converted(to_numpy)
+        Intervals need that of the last version. The others' would make the model smaller; they are left as they are where
+        nearly every row supports a unit of some version, because the model keeps all rows then.
+        """
+        rows = np.any([version.supporting_rows for version in versions], axis=0)
+        first = len(versions) - 1 if rows.mean() > NEARLY_ALL and not every else 0
+        weights = [sample_weight] * (len(versions) - first)
+        solved = self.refit_versions(versions[first:], inputs, outputs[first:], weights, support=True)
+        return [*versions[:first], *solved]
 
+    # -- beyond the training rows --------------------------------------------------------------------------------------------
 
-def joint_refits(
-    layers: Sequence[KernelLayer],
-    outputs: Sequence[np.ndarray],
-    sample_weights: Sequence[np.ndarray | None],
-    *,
-    support: bool = False,
-) -> list[KernelLayer]:
-    """Refit several versions of one layer, each on its own outputs with its own weights, all at once.
+    def expansion(self, versions: Sequence[Self], inputs: Any) -> Expansion:
+        parts = [
+            group.gram.expansion(np.stack([version.solutions[k].coef for version in versions]), group.units)
+            for k, group in enumerate(self.groups)
+        ]
+        return Expansion(tuple(parts), np.stack([version.intercept for version in versions]))
 
-    One pass over the factor serves the units of all versions together, so this costs little more than one refit. With
-    ``support`` the solutions have exact support sets.
-    """
-    solutions: list[list[SVRSolution]] = [[] for _ in layers]
-    for k, group in enumerate(layers[0].groups):
-        size, n = len(group.units), group.gram.n
-        weights = [np.broadcast_to(np.ones(n) if w is None else w, (size, n)) for w in sample_weights]
-        solution = _solved(
-            group.gram,
-            np.concatenate([values[:, group.units].T for values in outputs]),
-            np.concatenate([layer.C[group.units] for layer in layers]),
-            np.concatenate([layer.epsilon[group.units] for layer in layers]),
-            sample_weight=np.concatenate(weights),
-            tol=layers[0].tol,
-            support=support,
-            warm_start=SVRSolution.stacked([layer.solutions[k] for layer in layers]),
-        )
-        for t, own in enumerate(solutions):
-            own.append(solution.rows(slice(t * size, (t + 1) * size)))
-    return [layer._with_solutions(tuple(own)) for layer, own in zip(layers, solutions, strict=True)]
+    def values_at(self, X: np.ndarray) -> Callable[[Self], np.ndarray]:
+        features = [np.concatenate([to_numpy(block) for _, block in group.gram.cross(X)]) for group in self.groups]
+
+        def values(version: Self) -> np.ndarray:
+            first = np.empty((len(X), len(version.C)))
+            for group, solution, own in zip(version.groups, version.solutions, features, strict=True):
+                first[:, group.units] = own @ solution.coef.T
+            return first + version.intercept
+
+        return values
+
+    def uncertainty(
+        self, expansion: Expansion, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None
+    ) -> MarginUncertainty:
+        grams = [(group.gram, group.units, solution.margin) for group, solution in zip(self.groups, self.solutions, strict=True)]
+        return MarginUncertainty.of(grams, expansion)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from kstonet.layers.expansion import Expansion, ExpansionPart
+from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.onnx_export.functions import kernel_diagonal, kernel_values
 from kstonet.onnx_export.graph import Value, op, product
 from kstonet.onnx_export.network import quadratic_forms
-from kstonet.uncertainty.margin import ROUNDING, MarginFactor
-from kstonet.uncertainty.network import LinearUncertainty, MarginUncertainty
+from kstonet.layers.linear import LinearUncertainty
+from kstonet.layers.margin import ROUNDING, MarginFactor
+from kstonet.layers.svr_uncertainty import MarginUncertainty
 
 BLOCK = 128  # rows of an inverse factor: large enough for a fast product, small enough to leave out most of its zeros
 
@@ -52,22 +55,24 @@ def _not_empty(part: ExpansionPart) -> ExpansionPart:
     return replace(part, basis=basis, coef=np.zeros((*part.coef.shape[:2], 1)))
 
 
-def first_variance(x: Value, features: list[Value], first: MarginUncertainty | LinearUncertainty) -> Value:
+@singledispatch
+def first_variance(first: Any, x: Value, features: list[Value]) -> Value:
     """Variance of the values, which are independent of each other; shape (units, n), or (1, units, n)."""
-    if isinstance(first, LinearUncertainty):
-        return _linear_variance(features[0], first)
-    return _margin_variance(x, features, first)
+    raise TypeError(f"the uncertainty of a first layer of type {type(first).__name__} has no ONNX form; use return_std=False.")
 
 
-def _linear_variance(inputs: Value, first: LinearUncertainty) -> Value:
+@first_variance.register
+def _linear_variance(first: LinearUncertainty, x: Value, features: list[Value]) -> Value:
     """x̃ᵀ Cov x̃ with x̃ = (1, x)."""
+    (inputs,) = features
     covariance = np.einsum("jajb->jab", first.regression.covariance)
     if covariance.shape[1] == 1:  # the row that :func:`_not_empty` added
         covariance = np.pad(covariance, ((0, 0), (0, 1), (0, 1)))
     return quadratic_forms(inputs.with_axis(0), covariance[None])
 
 
-def _margin_variance(x: Value, features: list[Value], first: MarginUncertainty) -> Value:
+@first_variance.register
+def _margin_variance(first: MarginUncertainty, x: Value, features: list[Value]) -> Value:
     """Eq. (SVRvareq): K_zz - |L⁻¹K_Mz|² + (1 - 1ᵀK_MM⁻¹K_Mz)²/(1ᵀK_MM⁻¹1) for every unit."""
     pieces = []
     for part, values in zip(map(_not_empty, first.expansion.parts), features, strict=True):

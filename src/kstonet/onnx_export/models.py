@@ -12,11 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 import kstonet
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
-from kstonet.layers.expansion import Expansion, ExpansionPart
+from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.onnx_export.first_layer import first_features, first_values, first_variance
 from kstonet.onnx_export.graph import Graph, Output, Value, op, storable
 from kstonet.onnx_export.network import forward, variances
 from kstonet.persistence.container import destination, write_whole
+from kstonet.targets import ClassTargets, NumericTargets
+from kstonet.trained import TrainedNetwork
+from kstonet.uncertainty.calibration import IntervalCalibration
 from kstonet.uncertainty.conformal import ConformalFactor
 
 REGRESSORS, CLASSIFIERS = (KStoNetRegressor, StoNetRegressor), (KStoNetClassifier, StoNetClassifier)
@@ -58,7 +61,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
 
     Notes
     -----
-    **Intervals.** Half the width of an interval is ``std`` times a factor: a quantile of the scores of honest residuals
+    **Intervals.** Half the width of an interval is ``std`` times a factor: a quantile of the scores of out-of-sample residuals
     (conformal), or the normal one with ``residuals="training"``. The metadata property ``interval_factors`` holds it as JSON
     for coverages of 0.01, 0.02, ..., 0.99, 0.995 and 0.999: ``{"0.9": 1.64, ...}``, with a list of factors for several targets,
     and ``null`` where rows given to ``calibrate`` were too few. Other properties are ``model``, ``feature_names``,
@@ -110,9 +113,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     if isinstance(model, MultiTargetSVR):
         outputs = _of_svr(model, x)
     elif isinstance(model, REGRESSORS):
-        outputs = _of_regressor(model, x, metadata, return_std)
+        outputs = _of_regressor(model.trained_, x, metadata, return_std)
     else:
-        outputs = _of_classifier(model, x, metadata)
+        outputs = _of_classifier(model.trained_, x, metadata)
     content = x.graph.finished(outputs, metadata, producer_name="kstonet", producer_version=kstonet.__version__)
     write_whole(path, content)
 
@@ -122,42 +125,46 @@ def _of_svr(model: MultiTargetSVR, x: Value) -> dict[str, Output]:
     part = ExpansionPart(model.kernel_, model._X_fit[kept], kept, model.dual_coef_[None], np.arange(targets))
     expansion = Expansion((part,), model.intercept_[None])
     mean = first_values(first_features(x, expansion), expansion).mean(0)
-    return {"mean": _per_row(mean, targets, model)}
+    return {"mean": _per_row(mean, targets, model._single_target)}
 
 
-def _of_regressor(model: Any, x: Value, metadata: dict[str, str], return_std: bool) -> dict[str, Output]:
-    x, features, values = _layers(model, x)
-    size, means, targets = model._y_scaler.scale[:, None], values[-1], len(model._y_scaler.scale)
+def _of_regressor(network: TrainedNetwork, x: Value, metadata: dict[str, str], return_std: bool) -> dict[str, Output]:
+    targets, calibration = network.targets, network.calibration
+    assert isinstance(targets, NumericTargets)
+    x, features, values = _layers(network, x)
+    size, means, k = targets.scaler.scale[:, None], values[-1], targets.n_outputs
     mean = means.mean(0)
-    outputs = {"mean": _per_row(mean * size + model._y_scaler.mean[:, None], targets, model)}
-    if model.residuals is None or not return_std:
+    outputs = {"mean": _per_row(mean * size + targets.scaler.mean[:, None], k, targets.single)}
+    if network.uncertainty is None or not return_std:
         return outputs
+    assert isinstance(calibration, IntervalCalibration)
     with x.graph.scope("first_layer_variance"):
-        first = first_variance(x, features, model._uncertainty.first)
-    first, regression = variances(values, first, model._uncertainty.uppers)
-    noise, iterates = model._noise_model, len(model._uppers)
+        first = first_variance(network.uncertainty.first, x, features)
+    first, regression = variances(values, first, network.uncertainty.uppers)
+    noise, iterates = calibration.noise, len(network.uppers)
     centred = means - mean
     between = (centred * centred).sum(0) / max(iterates - 1, 1)
     scatter: Any = np.diagonal(noise.covariance)[:, None]
-    if noise.growth is not None:
+    if noise.growth is not None and noise.span is not None:
         low, high = noise.span[:, :, None]
         scatter = scatter * op("Exp", op("Min", op("Max", mean, low), high) * noise.growth[:, None])
     variance = first.mean(0) * noise.scale[:, None] + regression.mean(0) + between + scatter
-    outputs["std"] = _per_row(size * op("Sqrt", op("Max", variance, 0.0)), targets, model)
-    metadata["calibration"] = "conformal" if isinstance(model._factor, ConformalFactor) else "student"
-    metadata["interval_factors"] = json.dumps(_interval_factors(model, targets))
+    outputs["std"] = _per_row(size * op("Sqrt", op("Max", variance, 0.0)), k, targets.single)
+    metadata["calibration"] = "conformal" if isinstance(calibration.factor, ConformalFactor) else "student"
+    metadata["interval_factors"] = json.dumps(_interval_factors(calibration, targets))
     return outputs
 
 
-def _of_classifier(model: Any, x: Value, metadata: dict[str, str]) -> dict[str, Output]:
-    x, _, values = _layers(model, x)
+def _of_classifier(network: TrainedNetwork, x: Value, metadata: dict[str, str]) -> dict[str, Output]:
+    assert isinstance(network.targets, ClassTargets)
+    x, _, values = _layers(network, x)
     probabilities = op("Softmax", values[-1], axis=1).mean(0).transposed()
-    temperature = model.calibration_temperature_
+    temperature = network.temperature
     if temperature == 1.0:
         probabilities = probabilities / probabilities.sum(1, keepdims=True)
     else:
         probabilities = op("Softmax", op("Log", op("Max", probabilities, 1e-300)) / temperature, axis=-1)
-    labels = storable(model.classes_.tolist())  # of dtype object, they are strings or numbers, too
+    labels = storable(network.targets.classes.tolist())  # of dtype object, they are strings or numbers, too
     winners = op("ArgMax", probabilities, axis=1, keepdims=0)
     metadata["classes"], metadata["calibration_temperature"] = json.dumps(labels.tolist()), repr(temperature)
     return {
@@ -166,23 +173,23 @@ def _of_classifier(model: Any, x: Value, metadata: dict[str, str]) -> dict[str, 
     }
 
 
-def _layers(model: Any, x: Value) -> tuple[Value, list[Value], list[Value]]:
+def _layers(network: TrainedNetwork, x: Value) -> tuple[Value, list[Value], list[Value]]:
     """Standardised rows, kernel values, and the values of all layers."""
-    x = (x - model._x_scaler.mean[:, None]) / model._x_scaler.scale[:, None]
-    features = first_features(x, model._expansion)
+    x = (x - network.scaler.mean[:, None]) / network.scaler.scale[:, None]
+    features = first_features(x, network.expansion)
     with x.graph.scope("first_layer"):
-        first = first_values(features, model._expansion)
-    return x, features, forward(first, model._uppers)
+        first = first_values(features, network.expansion)
+    return x, features, forward(first, network.uppers)
 
 
-def _per_row(values: Value, targets: int, model: Any) -> Output:
+def _per_row(values: Value, targets: int, single: bool) -> Output:
     """A single target has no axis of its own."""
-    return Output(op("Squeeze", values, [0])) if model._single_target else Output(values.transposed(), (targets,))
+    return Output(op("Squeeze", values, [0])) if single else Output(values.transposed(), (targets,))
 
 
-def _interval_factors(model: Any, targets: int) -> dict[str, Any]:
+def _interval_factors(calibration: IntervalCalibration, targets: NumericTargets) -> dict[str, Any]:
     """Half-widths in standard deviations by coverage; JSON has no infinity, which stands for too few calibration rows."""
-    factors = np.reshape(model._factor(np.array(COVERAGES)), (len(COVERAGES), -1))
-    factors = np.broadcast_to(factors, (len(COVERAGES), targets)).astype(object)
+    factors = np.reshape(calibration.factor(np.array(COVERAGES)), (len(COVERAGES), -1))
+    factors = np.broadcast_to(factors, (len(COVERAGES), targets.n_outputs)).astype(object)
     factors[factors == np.inf] = None
-    return {str(level): row[0] if model._single_target else row for level, row in zip(COVERAGES, factors.tolist(), strict=True)}
+    return {str(level): row[0] if targets.single else row for level, row in zip(COVERAGES, factors.tolist(), strict=True)}

@@ -12,29 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from kstonet.layers.heads import CategoricalHead
-from kstonet.network import Network
+from kstonet.layers.base import UpperLayer
 from kstonet.onnx_export.functions import ACTIVATIONS
 from kstonet.onnx_export.graph import Value, op
-from kstonet.uncertainty.regression import RegressionUncertainty
+from kstonet.layers.regression import RegressionUncertainty
 
 
-def forward(first: Value, uppers: Sequence[Network]) -> list[Value]:
+def forward(first: Value, uppers: Sequence[Sequence[UpperLayer]]) -> list[Value]:
     """Values (iterates, units, n) of all layers, given those of the first; logits of all classes at the end of a classifier."""
     values = [first]
-    for depth, layers in enumerate(zip(*(network.layers[1:] for network in uppers), strict=True)):
+    for depth, layers in enumerate(zip(*uppers, strict=True)):
         with first.graph.scope(f"layer_{depth + 1}"):
             weights, intercept = (np.stack(arrays) for arrays in zip(*map(_coefficients, layers), strict=True))
-            value, _ = ACTIVATIONS[layers[0].activation.name]
+            value, _ = ACTIVATIONS[layers[0].activation.name]  # type: ignore[attr-defined]
             values.append(weights @ value(values[-1]) + intercept[:, :, None])
     return values
 
 
 def _coefficients(layer: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and intercept; the first logit of two is zero."""
-    if isinstance(layer, CategoricalHead) and layer.n_classes == 2:
-        return np.vstack([0.0 * layer.weights, layer.weights]), np.append(0.0, layer.intercept)
-    return layer.weights, layer.intercept
+    if not hasattr(layer, "coefficients"):
+        raise TypeError(f"a layer of type {type(layer).__name__} has no ONNX form; kstonet.to_onnx exports regression layers.")
+    return layer.coefficients()  # type: ignore[no-any-return]
 
 
 def variances(values: Sequence[Value], first: Value, uppers: Sequence[Sequence[RegressionUncertainty]]) -> tuple[Value, Value]:

@@ -1,7 +1,8 @@
 """What a description must satisfy before a model is made of it: types, and lengths that fit each other.
 
 The checksum shows that a file is what was written; it does not show that what was written makes sense. A record is checked
-against the annotations of its dataclass and the table ``SHAPES``; what records owe each other is said by the functions below.
+against the annotations of its dataclass and the shapes it was registered with; what records owe each other is said by the
+functions below.
 """
 
 from __future__ import annotations
@@ -13,37 +14,15 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from kstonet.gram.kernels import Kernel, Precomputed
-from kstonet.layers.dense import DenseLayer
-from kstonet.layers.expansion import Expansion, ExpansionPart
-from kstonet.layers.heads import CategoricalHead
+from kstonet._records import SHAPES
+from kstonet.gram.expansion import Expansion
+from kstonet.gram.kernels import Kernel
 from kstonet.persistence.errors import ModelFileError
-from kstonet.uncertainty.network import LinearUncertainty, MarginUncertainty, NetworkUncertainty
+from kstonet.targets import ClassTargets
+from kstonet.trained import TrainedNetwork
+from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
+from kstonet.uncertainty.conformal import ConformalFactor
 
-#: Kind and shape of the array fields: one letter, one length, the same within a record; "1" is one, "q+1" one more than q.
-#: Fields that may be None are checked where they are not.
-SHAPES: dict[str, dict[str, str]] = {
-    "Scaler": {"mean": "float p", "scale": "float p"},
-    "ExpansionPart": {"used": "int q", "coef": "float t m q", "units": "int m", "basis": "int q | float q p"},
-    "Expansion": {"intercept": "float t m"},
-    "DenseLayer": {"weights": "float k q", "intercept": "float k"},
-    "CategoricalHead": {"weights": "float k q", "intercept": "float k"},
-    "RegressionUncertainty": {
-        "weights": "float k q",
-        "intercept": "float k",
-        "covariance": "float k q+1 k q+1",
-        "noise": "float k",
-    },
-    "NoiseModel": {"covariance": "float k k", "scale": "float k", "growth": "float k", "span": "float 2 k"},
-    "ConformalFactor": {"scores": "float n | float n k"},
-    "SVRProblem": {"targets": "float m n", "box": "float m n", "epsilon": "float m 1"},
-    "SVRSolution": {
-        **dict.fromkeys(("coef", "fitted", "dual_state", "multiplier_state"), "float m n"),
-        **dict.fromkeys(("intercept", "primal", "dual", "gap", "shifts"), "float m"),
-        **dict.fromkeys(("n_iter", "n_newton"), "int m"),
-        "converged": "bool m",
-    },
-}
 KINDS = {"float": "f", "int": "iu", "bool": "b"}
 
 
@@ -62,7 +41,7 @@ def fits(value: Any, hint: Any) -> bool:
     (True, False)
     """
     origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any or getattr(hint, "_is_protocol", False):
+    if hint is Any or (getattr(hint, "_is_protocol", False) and not getattr(hint, "_is_runtime_protocol", False)):
         return True
     if origin in (Union, types.UnionType):
         return any(fits(value, option) for option in arguments)
@@ -123,19 +102,14 @@ def check_kernel(kernel: Kernel | None, features: int) -> None:
     expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
 
 
-def holds_values(part: ExpansionPart) -> bool:
-    """Whether a row of X holds the features themselves: the basis is then column numbers."""
-    return part.kernel is None or isinstance(part.kernel, Precomputed)
-
-
 def check_expansion(expansion: Expansion, features: int) -> None:
     """The first layer against the number of features."""
     iterates, units = expansion.intercept.shape
     for part in expansion.parts:
         check_kernel(part.kernel, features)
         expect(part.coef.shape[0] == iterates, "the units of the first layer differ in their iterates")
-        expect((part.basis.ndim == 1) == holds_values(part), "basis and kernel of the first layer do not go together")
-        if holds_values(part):
+        expect((part.basis.ndim == 1) == part.holds_values, "basis and kernel of the first layer do not go together")
+        if part.holds_values:
             expect(within(part.basis, features), "the first layer uses features that X does not have")
         else:
             expect(part.basis.shape[1] == features, "support vectors have another number of features")
@@ -144,57 +118,65 @@ def check_expansion(expansion: Expansion, features: int) -> None:
 
 
 def check_chain(layers: Sequence[Any], below: int, above: int) -> None:
-    """Regression layers whose widths go from ``below`` to ``above``; two classes need one row of weights only."""
+    """Layers whose widths go from ``below`` to ``above``."""
+    expect(len(layers) >= 1, "a network has no layers above the first")
     for layer in layers:
-        expect(layer.weights.shape[1] == below, "a layer has another number of inputs than the layer below it has units")
-        below = layer.n_classes if isinstance(layer, CategoricalHead) else len(layer.intercept)
-        if isinstance(layer, CategoricalHead):
-            expect(len(layer.intercept) == (1 if below == 2 else below), "the head has not one row of weights per class")
+        expect(layer.n_inputs == below, "a layer has another number of inputs than the layer below it has units")
+        below = layer.n_outputs
     expect(below == above, "the outputs of the network are not those of the targets")
 
 
-def check_uppers(networks: Sequence[Any], expansion: Expansion, outputs: int, head: type) -> int:
-    """The layers above the first, for every iterate; the width of the last hidden layer."""
-    iterates, units = expansion.intercept.shape
-    expect(len(networks) == iterates, "iterates of the first layer and of the others differ in number")
-    for network in networks:
-        layers = network.layers
-        expect(len(layers) >= 2 and layers[0] is None, "a network has no layers above the first")
-        hidden = all(isinstance(layer, DenseLayer) for layer in layers[1:-1])
-        expect(hidden and isinstance(layers[-1], head), "a network has layers of a wrong kind")
-        check_chain(layers[1:], units, outputs)
-    return int(networks[-1].layers[-1].weights.shape[1])
-
-
-def check_uncertainty(uncertainty: NetworkUncertainty, expansion: Expansion, features: int, outputs: int) -> None:
-    """The uncertainty of all layers against the layers."""
-    iterates, units = expansion.intercept.shape
-    first = uncertainty.first
-    owners = [uncertainty.expansion] + ([first.expansion] if isinstance(first, MarginUncertainty) else [])
-    for own in owners:
-        check_expansion(own, features)
-        expect(own.intercept.shape == (iterates, units), "intervals and predictions have first layers of different sizes")
-    expect(len(uncertainty.uppers) == iterates, "iterates of intervals and predictions differ in number")
-    for layers in uncertainty.uppers:
+def check_trained(network: TrainedNetwork, features: int) -> None:
+    """A trained network against the number of features, and its parts against each other."""
+    outputs = network.targets.n_outputs
+    expect(len(network.scaler.mean) == features, "X is standardised with another number of features")
+    check_expansion(network.expansion, features)
+    iterates, units = network.expansion.intercept.shape
+    expect(len(network.uppers) == iterates, "iterates of the first layer and of the others differ in number")
+    for layers in network.uppers:
         check_chain(layers, units, outputs)
-    if isinstance(first, MarginUncertainty):
-        _check_margin(first, units)
+        classes = hasattr(layers[-1], "n_classes")
+        expect(classes == isinstance(network.targets, ClassTargets), "a network has layers of a wrong kind")
+        expect(not any(hasattr(layer, "n_classes") for layer in layers[:-1]), "a network has layers of a wrong kind")
+    uncertainty = network.uncertainty
+    if uncertainty is not None:
+        check_expansion(uncertainty.expansion, features)
+        same = uncertainty.expansion.intercept.shape == (iterates, units)
+        expect(same, "intervals and predictions have first layers of different sizes")
+        expect(len(uncertainty.uppers) == iterates, "iterates of intervals and predictions differ in number")
+        for own in uncertainty.uppers:
+            check_chain(own, units, outputs)
+        for contradiction in uncertainty.first.contradictions(uncertainty.expansion):
+            expect(False, contradiction)
+    if isinstance(network.targets, ClassTargets):
+        expect(network.targets.classes.ndim == 1 and outputs >= 2, "there are not two classes or more")
+        expect(isinstance(network.calibration, ProbabilityCalibration | None), "classes are calibrated as numbers")
+        if isinstance(network.calibration, ProbabilityCalibration):
+            _check_probabilities(network.calibration, outputs)
     else:
-        expect(isinstance(first, LinearUncertainty), "the uncertainty of the first layer is of an unknown kind")
-        assert isinstance(first, LinearUncertainty)
-        shape = (units, uncertainty.expansion.n_support)
-        expect(first.regression.weights.shape == shape, "the uncertainty of the first layer has another size than the layer")
+        expect(outputs == 1 or not network.targets.single, "a single target has several columns")
+        expect(isinstance(network.calibration, IntervalCalibration | None), "numbers are calibrated as classes")
+        expect(uncertainty is None or network.calibration is not None, "intervals lack their calibration")
+        if isinstance(network.calibration, IntervalCalibration):
+            _check_intervals(network.calibration, outputs)
 
 
-def _check_margin(first: MarginUncertainty, units: int) -> None:
-    parts = first.expansion.parts
-    expect(len(first.columns) == units and len(first.diagonals) == len(parts), "margin sets and units differ in number")
-    for part, diagonal in zip(parts, first.diagonals, strict=True):
-        given = isinstance(part.kernel, Precomputed)
-        expect(part.kernel is not None and (diagonal is not None) == given, "the kernel's diagonal is not where it belongs")
-        for unit in part.units.tolist():
-            columns = first.columns[unit]
-            expect(columns.ndim == 1 and within(columns, len(part.used)), "a margin set is not made of support vectors")
-            expect((unit in first.matrices) == given, "a margin set lacks its kernel matrix")
-            if given:
-                expect(first.matrices[unit].shape == (len(columns),) * 2, "the kernel matrix of a margin set has a wrong size")
+def _check_intervals(calibration: IntervalCalibration, outputs: int) -> None:
+    noise = calibration.noise
+    expect(len(noise.scale) == outputs, "the noise and the targets differ in number")
+    expect(noise.df > 2.0, "the predictive distribution has no variance")
+    expect((noise.growth is None) == (noise.span is None), "the noise grows, but not over which means")
+    for factor in (calibration.factor, calibration.out_of_sample):
+        if isinstance(factor, ConformalFactor):
+            expect(factor.scores.shape[1:] in ((), (outputs,)), "conformal scores and targets differ in number")
+            expect(factor.df is None or factor.df > 2.0, "the scores belong to a distribution without a variance")
+
+
+def _check_probabilities(calibration: ProbabilityCalibration, outputs: int) -> None:
+    expect(calibration.temperature > 0 and calibration.variance_scale > 0, "the calibration is not positive")
+    if calibration.out_of_sample is not None:
+        expect(len(calibration.out_of_sample) in (2, 3), "calibration rows are not labelled")
+        logits, codes, *weights = calibration.out_of_sample
+        labelled = logits.shape == (len(codes), outputs) and within(codes, outputs)
+        expect(labelled, "calibration rows are not labelled")
+        expect([w.shape for w in weights] in ([], [codes.shape]), "there is not one weight per calibration row")

@@ -16,7 +16,7 @@ import numpy as np
 from kstonet.persistence.errors import ModelFileError
 
 FORMAT = "kstonet"
-VERSION = 1  # of the format; raised when an older reader could not understand a file
+VERSION = 2  # of the format; raised when an older reader could not understand a file
 REMEDY = "Get a fresh copy of the file, or save the model again."
 
 
@@ -131,7 +131,7 @@ def _description(path: Path, text: str | None) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"path={str(path)!r} was altered or damaged: its description is not JSON. {REMEDY}") from error
     description = description if isinstance(description, dict) else {}
-    _check_version(path, description.pop("version", None))
+    _check_version(path, description.get("version"))
     return description
 
 

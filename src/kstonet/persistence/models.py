@@ -7,7 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 
 import kstonet
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
-from kstonet.estimators.scaling import Scaler
 from kstonet.gram.kernels import Kernel
-from kstonet.layers.dense import DenseLayer
-from kstonet.layers.expansion import Expansion
-from kstonet.layers.heads import CategoricalHead
-from kstonet.network import Network
 from kstonet.persistence import consistency, container
 from kstonet.persistence.consistency import expect, fits
 from kstonet.persistence.errors import ModelFileError
 from kstonet.persistence.values import Decoder, Encoder, NotStorableError
+from kstonet.persistence.version1 import upgraded
 from kstonet.solvers.svr_solution import SVRSolution
-from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
-from kstonet.uncertainty.network import NetworkUncertainty
-from kstonet.uncertainty.noise_model import NoiseModel
+from kstonet.trained import TrainedNetwork
 
 Model = KStoNetRegressor | KStoNetClassifier | StoNetRegressor | StoNetClassifier | MultiTargetSVR
-
-#: Parameters that prediction reads; the others matter in ``fit`` only.
-READ_BY_PREDICT = ("kernel", "residuals")
-
-#: What a value of ``residuals`` does not prepare: it can only be left over from an earlier fit, of other shapes perhaps.
-LEFT_OVER: dict[str | None, tuple[str, ...]] = {
-    None: ("_uncertainty", "_noise_model", "_factor", "_honest"),
-    "training": ("_honest",),
-}
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -53,43 +37,9 @@ class Layout:
     check: Callable[[Any], None]
 
 
-def _check_classes(model: Any) -> None:
-    outputs = len(model.classes_)
-    expect(model.classes_.ndim == 1 and outputs >= 2, "there are not two classes or more")
-    _check_network(model, outputs, CategoricalHead)
-    expect(model.calibration_temperature_ > 0 and model.logit_variance_scale_ > 0, "the calibration is not positive")
-    if hasattr(model, "_honest"):
-        logits, codes, *weights = model._honest
-        expect(
-            logits.shape == (len(codes), outputs) and consistency.within(codes, outputs), "calibration rows are not labelled"
-        )
-        expect([w.shape for w in weights] in ([], [codes.shape]), "there is not one weight per calibration row")
-
-
-def _check_targets(model: Any) -> None:
-    outputs = len(model._y_scaler.mean)
-    expect(outputs == 1 or not model._single_target, "a single target has several columns")
-    _check_network(model, outputs, DenseLayer)
-    noise = getattr(model, "_noise_model", None)
-    expect(noise is None or len(noise.scale) == outputs, "the noise and the targets differ in number")
-    expect(noise is None or noise.df > 2.0, "the predictive distribution has no variance")
-    expect(noise is None or (noise.growth is None) == (noise.span is None), "the noise grows, but not over which means")
-    for name in ("_factor", "_honest"):
-        factor = getattr(model, name, None)
-        if isinstance(factor, ConformalFactor):
-            expect(factor.scores.shape[1:] in ((), (outputs,)), "conformal scores and targets differ in number")
-            expect(factor.df is None or factor.df > 2.0, "the scores belong to a distribution without a variance")
-
-
-def _check_network(model: Any, outputs: int, head: type) -> None:
-    features = model.n_features_in_
+def _check_network(model: Any) -> None:
     _check_names(model)
-    expect(len(model._x_scaler.mean) == features, "X is standardised with another number of features")
-    consistency.check_expansion(model._expansion, features)
-    width = consistency.check_uppers(model._uppers, model._expansion, outputs, head)
-    expect(model._n_features_out == width, "transform has another width than the last hidden layer")
-    if hasattr(model, "_uncertainty"):
-        consistency.check_uncertainty(model._uncertainty, model._expansion, features, outputs)
+    consistency.check_trained(model.trained_, model.n_features_in_)
 
 
 def _check_svr(model: MultiTargetSVR) -> None:
@@ -112,26 +62,8 @@ def _check_names(model: Any) -> None:
 
 INPUTS = {"n_features_in_": int}
 NAMES = {"feature_names_in_": np.ndarray}
-NETWORK = INPUTS | {
-    "history_": list[dict[str, Any]],
-    "n_iter_": int,
-    "_n_features_out": int,
-    "_x_scaler": Scaler,
-    "_expansion": Expansion,
-    "_uppers": list[Network],
-}
-NETWORK_MAYBE = NAMES | {"_uncertainty": NetworkUncertainty, "_sklearn_output_config": dict[str, Any]}
-KERNEL_FIRST = {"kernel_": Kernel, "n_support_": int}
-KERNEL_MAYBE = NETWORK_MAYBE | {"tuned_": dict[str, Any], "tuning_": dict[str, Any]}
-LINEAR_FIRST = {"_kernel": Kernel | None}
-TARGETS = {"_y_scaler": Scaler, "_single_target": bool}
-TARGETS_MAYBE = {
-    "_noise_model": NoiseModel,
-    "_factor": NormalFactor | StudentFactor | ConformalFactor,
-    "_honest": ConformalFactor,
-}
-CLASSES = {"classes_": np.ndarray, "calibration_temperature_": float}
-CLASSES_MAYBE = {"logit_variance_scale_": float, "_honest": tuple[np.ndarray, ...]}  # the former is in newer files only
+NETWORK = INPUTS | {"trained_": TrainedNetwork}
+NETWORK_MAYBE = NAMES | {"_sklearn_output_config": dict[str, Any]}
 SVR = INPUTS | {
     "kernel_": Kernel,
     "solution_": SVRSolution,
@@ -139,16 +71,12 @@ SVR = INPUTS | {
     **dict.fromkeys(("_X_fit", "_kept_rows", "dual_coef_", "intercept_", "duality_gap_", "n_iter_"), np.ndarray),
 }
 
+NETWORKS = (KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier)
+
 #: The estimators a file may name.
 LAYOUTS = {
-    layout.estimator.__name__: layout
-    for layout in (
-        Layout(KStoNetRegressor, NETWORK | KERNEL_FIRST | TARGETS, KERNEL_MAYBE | TARGETS_MAYBE, _check_targets),
-        Layout(KStoNetClassifier, NETWORK | KERNEL_FIRST | CLASSES, KERNEL_MAYBE | CLASSES_MAYBE, _check_classes),
-        Layout(StoNetRegressor, NETWORK | LINEAR_FIRST | TARGETS, NETWORK_MAYBE | TARGETS_MAYBE, _check_targets),
-        Layout(StoNetClassifier, NETWORK | LINEAR_FIRST | CLASSES, NETWORK_MAYBE | CLASSES_MAYBE, _check_classes),
-        Layout(MultiTargetSVR, SVR, NAMES | {"_gram": None}, _check_svr),
-    )
+    **{estimator.__name__: Layout(estimator, NETWORK, NETWORK_MAYBE, _check_network) for estimator in NETWORKS},
+    "MultiTargetSVR": Layout(MultiTargetSVR, SVR, NAMES | {"_gram": None}, _check_svr),
 }
 
 
@@ -208,19 +136,15 @@ def save(model: Model, path: str | os.PathLike[str], *, metadata: dict[str, Any]
     check_is_fitted(model)
     encoder = Encoder()
     state = model.__getstate__()  # without what only training needs
-    for name in () if isinstance(model, MultiTargetSVR) else LEFT_OVER.get(model.residuals, ()):
-        state.pop(name, None)
+    left_out = _drop_unstorable_choice(state)
     parameters = _encoded_parameters(model, encoder)
     attributes = {}
     for name in sorted((layout.always.keys() | layout.maybe.keys()) & state.keys()):
-        value = state.pop(name)
         try:
-            attributes[name] = encoder.encode(value)
+            attributes[name] = encoder.encode(state.pop(name))
         except NotStorableError as error:
-            if name not in ("tuned_", "tuning_"):  # a search may have tried functions; the model does not need its table
-                raise _refusal(name, error.value) from error
-            state[name] = value
-    extra = sorted(state.keys() - parameters.keys())
+            raise _refusal(name, error.value) from error
+    extra = sorted((state.keys() - parameters.keys()) | left_out)
     if extra:
         warnings.warn(f"not part of the model and not stored: {', '.join(extra)}.", UserWarning, stacklevel=2)
     description = {
@@ -239,6 +163,22 @@ def save(model: Model, path: str | os.PathLike[str], *, metadata: dict[str, Any]
             f"the {type(model).__name__} was changed after fit and cannot be stored ({error}); fit it again."
         ) from error
     container.write(Path(path), description, encoder.tensors)
+
+
+def _drop_unstorable_choice(state: dict[str, Any]) -> set[str]:
+    """Leave out what a search has tried where that holds functions: the model does not need it. Returns what is left out."""
+    trained = state.get("trained_")
+    if not isinstance(trained, TrainedNetwork):
+        return set()
+    left_out = set()
+    for name, public in (("chosen", "tuned_"), ("choice", "tuning_")):
+        try:
+            Encoder().encode(getattr(trained, name))
+        except NotStorableError:
+            trained = replace(trained, **{name: {}})
+            left_out.add(public)
+    state["trained_"] = trained
+    return left_out
 
 
 def _check_metadata(metadata: dict[str, Any]) -> None:
@@ -260,7 +200,7 @@ def _encoded_parameters(model: Any, encoder: Encoder) -> dict[str, Any]:
         try:
             encoded[name] = encoder.encode(value)
         except NotStorableError as error:
-            if name in READ_BY_PREDICT:
+            if name == "kernel":  # the model itself would be refused for it, too
                 raise _refusal(name, error.value) from error
             encoded[name] = encoder.encode(defaults[name])
             replaced.append(f"{name}={value!r:.80} (stored: {defaults[name]!r})")
@@ -276,7 +216,7 @@ def _encoded_parameters(model: Any, encoder: Encoder) -> dict[str, Any]:
 
 def _refusal(name: str, value: Any) -> TypeError:
     what = f"{name} holds {value!r:.120} of type {type(value).__name__}, which a file without code cannot hold"
-    if "kernel" in name or name in ("_expansion", "_uncertainty"):
+    if "kernel" in name or callable(value):
         return TypeError(
             f"{what}. Use one of the named kernels, or kernel='precomputed' with kernel values you compute yourself; or pickle "
             "the model."
@@ -385,6 +325,8 @@ def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any
     parameters, attributes = (
         {name: decoder.decode(node) for name, node in content.items()} for content in given.values() if content is not None
     )
+    if description.get("version") == 1 and layout.estimator in NETWORKS:
+        attributes = upgraded(attributes, parameters.get("residuals"))
     known = inspect.signature(layout.estimator).parameters.keys()
     if not parameters.keys() <= known:
         raise ModelFileError(f"unknown parameters: {', '.join(sorted(parameters.keys() - known))}. Update kstonet.")

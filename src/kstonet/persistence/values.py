@@ -10,7 +10,7 @@ one key that says what it is:
     {"strings": [shape, width, [...]]}              an array of strings of fixed width
     {"objects": [shape, [...]]}                     an array of Python strings and numbers
     {"activation": name}
-    {"record": [class, {field: value}]}             a dataclass of the table ``RECORDS``
+    {"record": [class, {field: value}]}             a dataclass of :data:`kstonet._records.RECORDS`
 
 The order of an array in memory is kept because it decides which BLAS routine multiplies it: another order gives other last
 digits, and a loaded model is to predict the same bits.
@@ -25,31 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from kstonet.estimators.scaling import Scaler
-from kstonet.gram.kernels import RBF, ArcCosine, Laplacian, Linear, Matern, Polynomial, Precomputed
+from kstonet._records import RECORDS
 from kstonet.layers.activations import ACTIVATIONS, Activation
-from kstonet.layers.dense import DenseLayer
-from kstonet.layers.expansion import Expansion, ExpansionPart
-from kstonet.layers.heads import CategoricalHead
-from kstonet.network import Network
 from kstonet.persistence.consistency import check_record
 from kstonet.persistence.errors import ModelFileError
-from kstonet.solvers.svr_problem import SVRProblem
-from kstonet.solvers.svr_solution import SVRSolution
-from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
-from kstonet.uncertainty.network import LinearUncertainty, MarginUncertainty, NetworkUncertainty
-from kstonet.uncertainty.noise_model import NoiseModel
-from kstonet.uncertainty.regression import RegressionUncertainty
-
-#: The dataclasses a file may name. A name, once released, stays; fields added later need a default.
-RECORDS: dict[str, type[Any]] = {
-    record.__name__: record
-    for record in (
-        Scaler, RBF, Laplacian, Matern, Linear, Polynomial, ArcCosine, Precomputed, ExpansionPart, Expansion, DenseLayer,
-        CategoricalHead, Network, RegressionUncertainty, LinearUncertainty, MarginUncertainty, NetworkUncertainty, NoiseModel,
-        NormalFactor, StudentFactor, ConformalFactor, SVRProblem, SVRSolution,
-    )
-}  # fmt: skip
 
 #: Types of tensors and of NumPy scalars.
 DTYPES = (

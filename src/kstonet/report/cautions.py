@@ -45,7 +45,7 @@ def general_cautions(subject: Subject) -> list[Caution]:
         _few_training_rows(subject.n_train),
         _few_rows(subject.n),
         still_falling(np.array([record["loss"] for record in subject.model.history_])),
-        risen(_validation(subject.model), len(subject.model._uppers)),
+        risen(_validation(subject.model), len(subject.model.trained_.uppers)),
         _unsolved(subject.model),
         _far_rows(subject),
         _support(subject),
@@ -194,7 +194,7 @@ def far_share(rows: np.ndarray, reference: np.ndarray) -> float:
 def _far_rows(subject: Subject) -> Caution | None:
     if subject.reference is None or len(subject.reference) < 2 or subject.on_training_rows:
         return None
-    share = far_share(subject.model._x_scaler.forward(subject.rows.matrix()), subject.reference)
+    share = far_share(subject.model.trained_.scaler.forward(subject.rows.matrix()), subject.reference)
     if share <= max(0.05, chance_range(subject.n, 1.0 - FAR)[1]):
         return None
     return Caution(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -76,9 +76,11 @@ class ClassificationView:
     def log_odds_variances(self) -> dict[str, np.ndarray]:
         """Variance of the log-odds of the predicted class, by source."""
         model = self.subject.model
-        moments = model._moments(self.subject.rows.encoded())
+        moments = model.trained_.moments(model._check_X(self.subject.rows.encoded()))
         # A quadratic form of the covariance: it splits over the sources as the covariance does.
-        return {name: self._of_winner(model._log_odds_variance(moments.mean, part)) for name, part in moments.parts.items()}
+        calibration = model.trained_.calibration
+        parts = {name: replace(moments, parts={name: part}) for name, part in moments.parts.items()}
+        return {name: self._of_winner(calibration.log_odds_variance(own)) for name, own in parts.items()}
 
     # -- what the effects ask ------------------------------------------------------------------------------------------------
 

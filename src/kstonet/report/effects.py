@@ -152,7 +152,7 @@ def _affordable(subject: Subject, times: int, values: float, most: int) -> int:
     """How many rows can be predicted so many times; kernel values of many features cost more."""
     model = subject.model
     dearer = 1.0 + model.n_features_in_ / 200.0
-    return int(np.clip(values / (dearer * times * max(1, model._expansion.n_support)), 20, most))
+    return int(np.clip(values / (dearer * times * max(1, model.trained_.n_support)), 20, most))
 
 
 def _grid_rows(rows: Table, column: int) -> np.ndarray:

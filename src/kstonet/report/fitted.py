@@ -28,17 +28,17 @@ def support_share(subject: Subject) -> np.ndarray | None:
 def fitted_section(subject: Subject) -> list[Markup]:
     """Parameters, sizes, seconds and versions."""
     model = subject.model
-    outputs = count(len(model.classes_), "class") if hasattr(model, "classes_") else count(len(model._y_scaler.mean), "target")
-    units = " – ".join(str(layer.weights.shape[1]) for layer in model._uppers[-1].layers[1:])
+    outputs = count(len(model.classes_), "class") if hasattr(model, "classes_") else count(model.trained_.targets.n_outputs, "target")
+    units = " – ".join(map(str, model.trained_.hidden_layer_sizes))
     facts: dict[str, Any] = {
         "Model": type(model).__name__,
         "Network": f"{count(model.n_features_in_, 'input')} – {units} hidden – {outputs}",
         "Trained on": "not known" if subject.n_train is None else count(subject.n_train, "row"),
         "Judged on": count(subject.n, "row"),
-        "Iterations": f"{model.n_iter_}, the last {len(model._uppers)} averaged",
+        "Iterations": f"{model.n_iter_}, the last {len(model.trained_.uppers)} averaged",
     }
     if hasattr(model, "kernel_"):
-        facts["Kernel"] = "; ".join(_kernel_words(part.kernel) for part in model._expansion.parts)
+        facts["Kernel"] = "; ".join(_kernel_words(part.kernel) for part in model.trained_.expansion.parts)
         facts["Support vectors"] = _support_words(subject)
     return [
         element(
@@ -131,7 +131,7 @@ def _averaged(model: Any) -> list[dict[str, Any]]:
     """The last iterations of every chain; a stored model may be older than chains are."""
     chains = np.array([record.get("chain", 0) for record in model.history_])
     ends = np.flatnonzero(np.diff(chains, append=-1)) + 1
-    each = len(model._uppers) // len(ends)
+    each = len(model.trained_.uppers) // len(ends)
     name = "averaged for prediction"
     return [
         mark("span", "faint", x0=end - each + 0.5, x1=end + 0.5, name=name if end == ends[-1] else None)

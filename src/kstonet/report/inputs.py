@@ -179,7 +179,7 @@ def read_subject(
         given, missing = ("X_train", "y_train") if y_train is None else ("y_train", "X_train")
         raise ValueError(f"{given} is given without {missing}; a report needs both, or neither.")
     rows = Table.of("X", X, encode, model)
-    column = 0 if hasattr(model, "classes_") else chosen_column(target, len(model._y_scaler.mean))
+    column = 0 if hasattr(model, "classes_") else chosen_column(target, model.trained_.targets.n_outputs)
     observed = _targets("y", y, len(rows), column, model)
     matrix = rows.matrix()
     if matrix.shape[1] != model.n_features_in_:
@@ -192,8 +192,8 @@ def read_subject(
     if X_train is not None:
         train = Table.of("X_train", X_train, encode, model)
         known = _targets("y_train", y_train, len(train), column, model)
-        reference = model._x_scaler.forward(train.matrix())
-    seen = None if reference is None else _rows_in(model._x_scaler.forward(matrix), reference)
+        reference = model.trained_.scaler.forward(train.matrix())
+    seen = None if reference is None else _rows_in(model.trained_.scaler.forward(matrix), reference)
     return Subject(model, rows, observed, _target_name(y, column), column, train, known, seen, reference)
 
 
@@ -205,9 +205,9 @@ def _targets(name: str, y: Any, n: int, column: int, model: Any) -> np.ndarray:
         raise ValueError(f"{name} holds {len(values)} values for {n} rows; give one for every row.")
     if not labels:
         table = values.reshape(n, -1)
-        if table.shape[1] != len(model._y_scaler.mean):
+        if table.shape[1] != model.trained_.targets.n_outputs:
             raise ValueError(
-                f"{name} holds {table.shape[1]} targets, the model was fitted on {len(model._y_scaler.mean)}; give all of them."
+                f"{name} holds {table.shape[1]} targets, the model was fitted on {model.trained_.targets.n_outputs}; give all of them."
             )
         return np.asarray(table[:, column])
     unknown = sorted({str(value) for value in set(values.ravel().tolist()) - set(model.classes_.tolist())})

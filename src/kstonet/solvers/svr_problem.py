@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._records import storable
 from kstonet._arrays import Array, argsort_rows, like, namespace, take_along_rows, to_numpy
 
 ROUNDING = 1e-9  # of the bound
 
 
+@storable(targets="float m n", box="float m n", epsilon="float m 1")
 @dataclass(frozen=True)
 class SVRProblem:
     """m targets on one Gram.

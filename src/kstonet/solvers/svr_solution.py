@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kstonet._records import storable
 from kstonet._arrays import Array, namespace
 from kstonet.solvers.svr_problem import SVRProblem
 
@@ -27,6 +28,12 @@ class SVRProgress:
     seconds: float
 
 
+@storable(
+    **dict.fromkeys(("coef", "fitted", "dual_state", "multiplier_state"), "float m n"),
+    **dict.fromkeys(("intercept", "primal", "dual", "gap", "shifts"), "float m"),
+    **dict.fromkeys(("n_iter", "n_newton"), "int m"),
+    converged="bool m",
+)
 @dataclass(frozen=True)
 class SVRSolution:
     """m certified SVR solutions; arrays are stacked by target.

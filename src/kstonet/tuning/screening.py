@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from kstonet._arrays import to_numpy
-from kstonet.gram import DenseGram
-from kstonet.gram.dense import cross_blocks
+from kstonet.gram import Gram
 from kstonet.solvers.svr import solve_svr
 
 TOLERANCE = 3e-3  # relative duality gap: enough to rank
@@ -22,25 +21,29 @@ MAX_ITER = 300
 
 
 def svr_errors(
-    gram: DenseGram,
-    fit: tuple[np.ndarray, np.ndarray, np.ndarray | None],
-    look: tuple[np.ndarray, np.ndarray, np.ndarray | None],
+    gram: Gram,
+    fit: tuple[np.ndarray, np.ndarray | None],
+    validation: tuple[np.ndarray, np.ndarray, np.ndarray | None],
     C: Sequence[float],
     epsilon: float,
 ) -> np.ndarray:
-    """Mean squared error at the rows looked at, of the SVRs with every C; shape (len(C),).
+    """Mean squared error on the validation rows, of the SVRs with every C; shape (len(C),).
 
     Parameters
     ----------
-    gram : DenseGram
-        Of the rows to fit on, on the device that solves.
-    fit, look : tuple of (X, Y, weights or None)
-        Standardised rows; the errors of several targets are averaged.
+    gram : Gram
+        The Gram of the rows to fit on.
+    fit : tuple of (Y, weights or None)
+        Standardised targets of these rows; the errors of several targets are averaged.
+    validation : tuple of (X, Y, weights or None)
+        Standardised rows and targets.
     C : sequence of float
+        Weights of the loss to try.
     epsilon : float
+        Half-width of the tube.
     """
-    X, Y, weights = fit
-    X_look, Y_look, look_weights = look
+    Y, weights = fit
+    X_validation, Y_validation, validation_weights = validation
     k = Y.shape[1]
     errors = np.empty(len(C))
     with warnings.catch_warnings():
@@ -55,8 +58,8 @@ def svr_errors(
             max_iter=MAX_ITER,
         )
     coef, intercept = to_numpy(solution.coef), to_numpy(solution.intercept)
-    predicted = np.concatenate([values @ coef.T for _, values in cross_blocks(gram.kernel, X_look, X)]) + intercept
+    predicted = np.concatenate([to_numpy(values) @ coef.T for _, values in gram.cross(X_validation)]) + intercept
     for i in range(len(C)):
-        squared = ((predicted[:, i * k : (i + 1) * k] - Y_look) ** 2).mean(axis=1)
-        errors[i] = np.average(squared, weights=look_weights)
+        squared = ((predicted[:, i * k : (i + 1) * k] - Y_validation) ** 2).mean(axis=1)
+        errors[i] = np.average(squared, weights=validation_weights)
     return errors

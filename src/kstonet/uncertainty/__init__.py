@@ -1,1 +1,1 @@
-"""Prediction uncertainty: moments through the layers, honest residuals, distributions, conformal calibration."""
+"""Prediction uncertainty: moments through the layers, out-of-sample residuals, distributions, conformal calibration."""

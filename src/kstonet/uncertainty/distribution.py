@@ -68,13 +68,14 @@ class PredictiveDistribution:
         return np.asarray(sum(self.parts.values()))
 
     @cached_property
-    def _deviations(self) -> np.ndarray:
+    def deviations(self) -> np.ndarray:
+        """Standard deviations, shape (n, k) also for a single target."""
         return np.asarray(np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2), 0.0)))
 
     @property
     def std(self) -> np.ndarray:
         """Standard deviations of new observations."""
-        return self._shaped(self._deviations)
+        return self._shaped(self.deviations)
 
     @property
     def variance_by_source(self) -> dict[str, np.ndarray]:
@@ -113,7 +114,7 @@ class PredictiveDistribution:
     def _half_widths(self, levels: np.ndarray) -> np.ndarray:
         factor = (self.factor or StudentFactor(self.df))(levels)  # (levels,), or (levels, k)
         factor = np.broadcast_to(factor[:, None] if factor.ndim == 1 else factor, (len(levels), self.means.shape[1]))
-        return np.asarray(self._deviations[:, :, None] * factor.T)
+        return np.asarray(self.deviations[:, :, None] * factor.T)
 
     def cdf(self, y: Any) -> np.ndarray:
         """P(observation ≤ y) for every row (and target)."""

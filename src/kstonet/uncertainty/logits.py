@@ -1,7 +1,7 @@
 """What the logits of a classifier are worth: their temperature, and how much their variance falls short.
 
 A network that nearly interpolates its labels has logits that are too large by a factor, the *temperature* (Guo et al. 2017),
-which honest predictions of the training rows reveal. The recursion's variance of the logits is too small as well: it takes the
+which out-of-sample predictions of the training rows reveal. The recursion's variance of the logits is too small as well: it takes the
 latent values of the hidden layers for data, and labels say little about them. No residual shows by how much, since the true
 logits are never seen. A *parametric bootstrap* (Efron & Tibshirani 1993, ch. 6) does: let the tempered model be the truth, draw
 labels from it, train on them, and look how far the logits come back from where they are known to be.
@@ -28,7 +28,7 @@ from scipy.special import logsumexp, softmax
 from kstonet.iro import IROSettings, IROState, iro
 from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.cross_fitting import cross_fitted
-from kstonet.uncertainty.moments import Moments
+from kstonet.layers.moments import Moments
 
 HOTTEST = 100.0  # bound of the temperature, either way
 ITERATIONS = 20  # of the replicate
@@ -72,10 +72,10 @@ def best_temperature(logits: np.ndarray, codes: np.ndarray, sample_weight: np.nd
     return float(np.exp(minimize_scalar(loss, bounds=(-bound, bound), method="bounded").x))
 
 
-def honest_temperature(logits: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-    """The best temperature of honest predictions of the training rows, at least one.
+def out_of_sample_temperature(logits: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+    """The best temperature of out-of-sample predictions of the training rows, at least one.
 
-    They are not quite honest (the chain forgets a hidden row in three iterations, mostly), so they may ask for sharper
+    They are not quite out of sample (the chain forgets a hidden row in three iterations, mostly), so they may ask for sharper
     probabilities than new rows bear: believed where they say that logits are too large, not where they say too small.
     """
     return max(1.0, best_temperature(logits, codes, sample_weight))
@@ -149,9 +149,9 @@ def bootstrap_scale(
     start = replace(state, rng_state=dict(rng.bit_generator.state))
     iterations = min(ITERATIONS, state.iteration)  # forgetting takes no longer than learning did
     end = next(islice(iro(inputs, labels, start, settings, sample_weight), iterations - 1, None))
-    honest = cross_fitted(end, inputs, labels, settings, sample_weight)
+    predicted = cross_fitted(end, inputs, labels, settings, sample_weight)
     counted = slice(None) if sample_weight is None else sample_weight > 0
     weights = None if sample_weight is None else sample_weight[counted]
-    error = log_odds(honest / honest_temperature(honest[counted], labels[counted], weights)) - log_odds(truth)
+    error = log_odds(predicted / out_of_sample_temperature(predicted[counted], labels[counted], weights)) - log_odds(truth)
     ratio = (error**2 / np.maximum(variance, smallest)).mean(axis=1)
     return float(np.clip(np.average(ratio, weights=sample_weight), 1.0, LARGEST))

@@ -1,7 +1,7 @@
 """What the recursion cannot know: the noise of the data, its growth and tails, and the scale of the first layer's variance.
 
 Eq. (finalvar) takes the noise from *training* residuals. Where the network nearly interpolates these say little about new
-rows, and the first layer's variance has the scale of the kernel's prior whatever the data. Honest residuals (left out, or
+rows, and the first layer's variance has the scale of the kernel's prior whatever the data. Out-of-sample residuals (left out, or
 cross-fitted) with the variances that belong to them tell both. For every output
 
     residual_i / sqrt(V_i) ~ Student's t of variance one,   V_i = noise · exp(growth · mean_i) + scale · first_i + other_i,
@@ -25,7 +25,8 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln
 
-from kstonet.uncertainty.moments import FIRST_LAYER
+from kstonet._records import storable
+from kstonet.layers.moments import FIRST_LAYER
 
 EXACT = 1e-10  # a residual of standardised targets that is none
 SMALLEST, LARGEST = 1e-10, 1e2  # noise over the mean squared residual, and scale over what would explain all of it
@@ -34,6 +35,7 @@ SCALE_DEVIATION = np.log(10.0)  # of the prior of log(scale)
 MOST_GROWTH = 4.0  # in a standard deviation of the targets: a factor of 55
 
 
+@storable(covariance="float k k", scale="float k", growth="float k", span="float 2 k")
 @dataclass(frozen=True)
 class NoiseModel:
     """Noise covariance of the outputs, the factor of the first layer's variance, the tails, and the growth of the noise.
@@ -64,7 +66,7 @@ class NoiseModel:
         return cls((residuals * weights[:, None]).T @ residuals / weights.sum(), np.ones(residuals.shape[1]))
 
     @classmethod
-    def of_honest(
+    def of_residuals(
         cls,
         residuals: np.ndarray,
         means: np.ndarray,
@@ -72,7 +74,7 @@ class NoiseModel:
         other: np.ndarray,
         sample_weight: np.ndarray | None = None,
     ) -> NoiseModel:
-        """From honest residuals (n, k), means and variances of the same rows, all (n, k)."""
+        """From out-of-sample residuals (n, k), means and variances of the same rows, all (n, k)."""
         weights = np.ones(len(residuals)) if sample_weight is None else sample_weight
         outputs = [_Output.of(*columns, weights) for columns in zip(residuals.T, means.T, first.T, other.T, strict=True)]
         rows = weights.sum() ** 2 / (weights**2).sum()  # Kish's effective number
@@ -109,7 +111,7 @@ class NoiseModel:
 
 @dataclass
 class _Output:
-    """The honest residuals of one output, and the likelihood of noise, scale and growth."""
+    """The out-of-sample residuals of one output, and the likelihood of noise, scale and growth."""
 
     square: np.ndarray
     mean: np.ndarray

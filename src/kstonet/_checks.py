@@ -23,17 +23,19 @@ def require(name: str, value: Any, valid: Callable[[Any], Any], demand: str) -> 
         raise ValueError(f"{name}={value!r} must be {demand}.")
 
 
-def both_or_neither(X: Any, y: Any) -> None:
-    """Raise unless rows to calibrate on come with their targets, or neither is given.
+def both_or_neither(X: Any, y: Any, purpose: str, X_name: str = "X", y_name: str = "y") -> bool:
+    """Whether rows are given; raise unless they come with their targets, or neither is given.
 
     Examples
     --------
-    >>> both_or_neither([[1.0]], None)
+    >>> both_or_neither([[1.0]], None, "calibrate")
     Traceback (most recent call last):
     ValueError: y=None: calibrate takes X and y together, or neither.
     """
     if (X is None) != (y is None):
-        raise ValueError(f"{'X' if X is None else 'y'}=None: calibrate takes X and y together, or neither.")
+        missing = X_name if X is None else y_name
+        raise ValueError(f"{missing}=None: {purpose} takes {X_name} and {y_name} together, or neither.")
+    return X is not None
 
 
 def whole(value: Any) -> bool:

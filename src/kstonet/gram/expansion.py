@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kstonet.gram.dense import row_blocks
+from kstonet._records import storable
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.kernels import Kernel, Precomputed
 
 
+@storable(used="int q", coef="float t m q", units="int m", basis="int q | float q p")
 @dataclass(frozen=True)
 class ExpansionPart:
     """Units that share one kernel.
@@ -47,15 +49,21 @@ class ExpansionPart:
         basis = used if kernel is None or isinstance(kernel, Precomputed) else X[used]
         return cls(kernel, basis, used, np.ascontiguousarray(coef[:, :, used]), units)
 
+    @property
+    def holds_values(self) -> bool:
+        """Whether a row of X holds the features themselves, so that the basis is column numbers."""
+        return self.kernel is None or isinstance(self.kernel, Precomputed)
+
     def features(self, X: np.ndarray) -> np.ndarray:
         """The values the coefficients multiply, shape (rows, q)."""
-        if self.kernel is None or isinstance(self.kernel, Precomputed):
+        if self.holds_values:
             return np.asarray(X[:, self.basis])
         if not len(self.basis):  # every unit is a constant
             return np.empty((len(X), 0))
         return np.asarray(self.kernel(X, self.basis))
 
 
+@storable(intercept="float t m")
 @dataclass(frozen=True)
 class Expansion:
     """The first layers of some iterates.

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kstonet._records import storable
+
 BLOCK_VALUES = 2**22  # values held at once: a kernel matrix is standardised without a second one beside it
 
 
+@storable(mean="float p", scale="float p")
 @dataclass(frozen=True)
 class Scaler:
     """Affine map of every column; columns that do not vary keep scale one.

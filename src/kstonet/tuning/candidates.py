@@ -71,20 +71,29 @@ def gamma_grid(X: np.ndarray, weights: np.ndarray | None, length_scale: Any = No
     return tuple(multiple * scale for multiple in GAMMA_MULTIPLES)
 
 
-def default_grids(estimator: Any, X: np.ndarray, weights: np.ndarray | None) -> Grids:
-    """The choices for what an estimator leaves to "tune"; ``X`` are its standardised training rows."""
-    given = {name: hashable(getattr(estimator, name)) for name in TUNABLE}
-    asked = {name for name, value in given.items() if is_tune(value)}
-    if "length_scale" in asked and "kernel" not in asked and given["kernel"] not in SHAPES:
+def default_grids(given: dict[str, Any], X: np.ndarray, weights: np.ndarray | None) -> Grids:
+    """The choices for parameters that are "tune".
+
+    Parameters
+    ----------
+    given : dict
+        The estimator's values of ``TUNABLE`` and of ``epsilon``.
+    X : ndarray of shape (n, p)
+        Standardised training rows.
+    weights : ndarray of shape (n,), optional
+    """
+    values = {name: hashable(given[name]) for name in TUNABLE}
+    asked = {name for name, value in values.items() if is_tune(value)}
+    if "length_scale" in asked and "kernel" not in asked and values["kernel"] not in SHAPES:
         raise ValueError(
-            f"length_scale='tune' needs a kernel among {', '.join(SHAPES)}, or 'tune'; with kernel={estimator.kernel!r} give "
+            f"length_scale='tune' needs a kernel among {', '.join(SHAPES)}, or 'tune'; with kernel={given['kernel']!r} give "
             "the scales yourself."
         )
-    own = [name for name in ("kernel", "gamma", "C", "epsilon") if isinstance(hashable(getattr(estimator, name)), tuple)]
+    own = [name for name in ("kernel", "gamma", "C", "epsilon") if isinstance(hashable(given[name]), tuple)]
     if "hidden_layer_sizes" in asked and own:
         raise ValueError(
-            f"hidden_layer_sizes='tune' tries first layers of different sizes: {own[0]}={getattr(estimator, own[0])!r} must "
-            "be one value for all units."
+            f"hidden_layer_sizes='tune' tries first layers of different sizes: {own[0]}={given[own[0]]!r} must be one value "
+            "for all units."
         )
     choices: dict[str, tuple[Any, ...]] = {
         "kernel": KERNELS,
@@ -94,8 +103,8 @@ def default_grids(estimator: Any, X: np.ndarray, weights: np.ndarray | None) -> 
         "noise_variance": NOISES,
     }
     if "gamma" in asked:
-        choices["gamma"] = gamma_grid(X, weights, None if "length_scale" in asked else given["length_scale"])
-    return Grids(**{name: choices[name] if name in asked else (value,) for name, value in given.items()})
+        choices["gamma"] = gamma_grid(X, weights, None if "length_scale" in asked else values["length_scale"])
+    return Grids(**{name: choices[name] if name in asked else (value,) for name, value in values.items()})
 
 
 @dataclass(frozen=True)

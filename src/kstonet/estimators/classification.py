@@ -1,0 +1,153 @@
+"""Classification: two or more classes with labels of any type, their probabilities, intervals of these, and calibration."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from kstonet._checks import both_or_neither
+from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
+from kstonet.problem import Rows
+from kstonet.targets import ClassTargets
+
+
+class ClassificationTask(ClassifierMixin, BaseStoNet):
+    """What both classifiers are asked."""
+
+    _targets = ClassTargets
+
+    @tears_down_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Their labels, of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+        X_val, y_val : array-like, optional
+            Validation rows: their loss and score enter ``history_``, and ``tol`` refers to them instead of the training rows.
+
+        Returns
+        -------
+        self
+        """
+        callbacks = fit_tasks(self, X, y, sample_weight)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        rows = self._rows(X, y, sample_weight)
+        known = ClassTargets.of(rows.y if rows.weights is None else rows.y[rows.weights > 0])
+        if known.n_outputs < 2:
+            where = "" if rows.weights is None else " where sample_weight is positive"
+            raise ValueError(f"y holds one class only{where}, {known.classes[0]!r}; a classifier needs at least two classes.")
+        validation = None
+        if both_or_neither(X_val, y_val, "validation", "X_val", "y_val"):
+            X_val, y_val = validate_data(self, X_val, dtype=np.float64, reset=False), np.asarray(y_val)
+            check_consistent_length(X_val, y_val)
+            unknown = set(y_val.tolist()) - set(known.classes.tolist())
+            if unknown:
+                raise ValueError(f"y_val holds {sorted(map(str, unknown))}, which y does not; the classes are those of y.")
+            validation = Rows(X_val, y_val)
+        with callbacks as tasks:
+            self._train(rows, validation, tasks)
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels of the classes, sorted."""
+        targets = self.trained_.targets
+        assert isinstance(targets, ClassTargets)
+        return targets.classes
+
+    @property
+    def calibration_temperature_(self) -> float:
+        """Divides the logits; at least one after ``fit``."""
+        return self.trained_.temperature
+
+    @property
+    def logit_variance_scale_(self) -> float:
+        """Multiplies the variance of the logits in intervals of probabilities."""
+        return self.trained_.variance_scale
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, averaged over the last ``n_average`` iterations and tempered; rows sum to one.
+
+        With the averaged p, they are p^(1/T), renormalised. T is ``calibration_temperature_``: ``fit`` learns it from
+        out-of-sample predictions of the training rows (see :meth:`calibrate`). It is one with ``residuals="training"`` or None.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        X = self._check_X(X)
+        return self.trained_.proba(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row."""
+        winners = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[winners])
+
+    def predict_proba_interval(self, X: Any, coverage: Any = 0.95) -> np.ndarray:
+        """Confidence intervals for the class probabilities.
+
+        The variance of the logits comes from the recursion of the paper's Section 5; the delta method gives that of
+        the log-odds log(p/(1-p)) of every class, where the interval is symmetric; its end points are transformed back (Wald).
+        It is multiplied by ``logit_variance_scale_``, which ``fit`` learns by training on labels drawn from the model itself (a
+        parametric bootstrap); with ``residuals="training"``, the paper's, it is one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float or sequence of float, default=0.95
+            Probability with which an interval is to cover.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes, 2), or (n_samples, n_classes, 2, n_levels) for a sequence of coverages
+        """
+        X = self._check_X(X)
+        return self.trained_.proba_interval(X, coverage)
+
+    def calibrate(self, X: Any = None, y: Any = None) -> Self:
+        """Temperature scaling: probabilities p^(1/temperature), renormalised, with the temperature of the best log-likelihood.
+
+        ``fit`` has done it already with out-of-sample predictions of the training rows; that temperature is at least one. The
+        rows given here replace them; without rows, that temperature comes back. The predicted labels stay. On the log-odds
+        scale an interval is divided by the temperature; ``logit_variance_scale_`` belongs to the logits before it and stays.
+
+        Parameters
+        ----------
+        X, y : array-like, optional
+            Rows the model was not fitted on.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if both_or_neither(X, y, "calibrate"):
+            X, y = self._check_X(X), np.asarray(y)
+            check_consistent_length(X, y)
+            targets = self.trained_.targets
+            assert isinstance(targets, ClassTargets)
+            unknown = targets.unknown(y)
+            if len(unknown):
+                raise ValueError(
+                    f"y holds {unknown[0]!r}, a class the model was not fitted on; it knows {self.classes_.tolist()}."
+                )
+        self.trained_ = self.trained_.calibrated(X, y)
+        return self

@@ -1,0 +1,159 @@
+"""Regression: one or several numeric targets, with standard deviations, intervals, quantiles and distributions."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+
+from kstonet._checks import both_or_neither
+from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
+from kstonet.problem import Rows
+from kstonet.targets import NumericTargets
+from kstonet.uncertainty.distribution import PredictiveDistribution
+
+
+class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
+    """What both regressors are asked."""
+
+    _targets = NumericTargets
+
+    @tears_down_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+        X_val, y_val : array-like, optional
+            Validation rows: their loss and score enter ``history_``, and ``tol`` refers to them instead of the training rows.
+
+        Returns
+        -------
+        self
+        """
+        callbacks = fit_tasks(self, X, y, sample_weight)
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        rows = self._rows(X, y.astype(np.float64), sample_weight)
+        validation = None
+        if both_or_neither(X_val, y_val, "validation", "X_val", "y_val"):
+            X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
+            y_val = check_array(y_val, dtype=np.float64, ensure_2d=False, input_name="y_val")
+            check_consistent_length(X_val, y_val)
+            if y_val.shape[1:] != y.shape[1:]:
+                raise ValueError(f"y_val has the shape {y_val.shape}, y {y.shape}; they must have the same targets.")
+            validation = Rows(X_val, y_val)
+        with callbacks as tasks:
+            self._train(rows, validation, tasks)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predict, averaged over the last ``n_average`` iterations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict.
+        return_std : bool, default=False
+            Also return the standard deviation of a new observation.
+        return_cov : bool, default=False
+            Also return the covariance of the targets of a new observation, shape (n_samples, n_targets, n_targets).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets), or a tuple of it and the standard deviations or covariances
+        """
+        if return_std and return_cov:
+            raise ValueError(
+                "return_std=True and return_cov=True exclude each other; the variances are the covariance's diagonal."
+            )
+        if return_std or return_cov:
+            distribution = self.predict_dist(X)
+            return distribution.mean, distribution.std if return_std else distribution.covariance
+        X = self._check_X(X)
+        return self.trained_.mean(X)
+
+    def predict_dist(self, X: Any, order: int = 1) -> PredictiveDistribution:
+        """The predictive distribution of new observations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict.
+        order : {1, 2}, default=1
+            Order of the Taylor expansion through the activations; the paper's is 1. The mean is that of :meth:`predict` for 1
+            only.
+
+        Returns
+        -------
+        PredictiveDistribution
+        """
+        if order not in (1, 2):
+            raise ValueError(f"order={order!r} must be 1 or 2.")
+        X = self._check_X(X)
+        return self.trained_.distribution(X, order)
+
+    def predict_interval(self, X: Any, coverage: Any = 0.95, kind: str = "prediction") -> np.ndarray:
+        """Intervals for new observations, or for their mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float or sequence of float, default=0.95
+            Probability with which an interval is to cover.
+        kind : {"prediction", "confidence"}, default="prediction"
+            "prediction" covers a new observation, "confidence" its mean: without the noise.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2), or (n_samples, 2, n_levels) for a sequence of coverages; several targets have an axis
+        of their own after the first
+        """
+        X = self._check_X(X)
+        return self.trained_.interval(X, coverage, kind)
+
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> np.ndarray:
+        """Quantiles of new observations, shape (n_samples, n_quantiles) or (n_samples, n_targets, n_quantiles)."""
+        return self.predict_dist(X).ppf(quantiles)
+
+    def predict_var(self, X: Any) -> np.ndarray:
+        """Variance of new observations, shape (n_samples,) or (n_samples, n_targets)."""
+        return np.asarray(self.predict_dist(X).std ** 2)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Draw new observations, shape (n_rows, n_samples) or (n_rows, n_targets, n_samples)."""
+        return self.predict_dist(X).sample(n_samples, random_state)
+
+    def calibrate(self, X: Any = None, y: Any = None) -> Self:
+        """Calibrate the intervals by conformal prediction, with rows the model was not fitted on.
+
+        The half-width of an interval is the predicted standard deviation times a quantile of the scores abs(y - mean)/std.
+        ``fit`` takes the scores from out-of-sample predictions of the training rows; that needs no extra data but has no exact
+        guarantee. The scores of the rows given here replace them; without rows, those of ``fit`` come back.
+
+        Parameters
+        ----------
+        X, y : array-like, optional
+            Rows the model was not fitted on: split conformal prediction, with its finite-sample guarantee whatever the
+            distribution of the errors.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if both_or_neither(X, y, "calibrate"):
+            y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+            check_consistent_length(X, y)
+            X = self._check_X(X)
+        self.trained_ = self.trained_.calibrated(X, y)
+        return self

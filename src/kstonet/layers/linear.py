@@ -1,0 +1,112 @@
+"""The first layer of a StoNet: penalised regressions that are linear in the features, or in the rows of a kernel matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from kstonet._records import storable
+from kstonet.gram import Gram
+from kstonet.gram.expansion import Expansion, ExpansionPart
+from kstonet.layers.dense import DenseLayer
+from kstonet.layers.moments import FIRST_LAYER, REGRESSION, Moments
+from kstonet.layers.regression import RegressionUncertainty
+
+NOISE_SHARE = 0.1  # of the mean squared residual: Gaussian noise has no dead zone, a fraction of the residual will do
+NOISE_RATIO = 10.0  # noise of this layer over that of the layers above: the residual is to move this one, not them
+
+
+@storable()
+@dataclass(frozen=True)
+class LinearUncertainty:
+    """The uncertainty of a first layer that is a regression on the features."""
+
+    regression: RegressionUncertainty
+
+    def covariance(self, X: np.ndarray, features: list[np.ndarray]) -> np.ndarray:
+        """Covariance of the values that comes from the estimated coefficients."""
+        (inputs,) = features
+        none = {FIRST_LAYER: np.zeros((len(X), inputs.shape[1], inputs.shape[1]))}
+        return self.regression.propagate(Moments(inputs, none)).parts[REGRESSION]
+
+    def left_out(
+        self, layers: Sequence[Any], expansion: Expansion, inputs: np.ndarray, outputs: np.ndarray
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """The leverage formulas, with those of the last layer for all of them."""
+        used = inputs[:, expansion.parts[0].used]
+        fitted = used @ self.regression.weights.T + self.regression.intercept
+        variance = np.diagonal(self.covariance(used, [used]), axis1=1, axis2=2)
+        leverage = np.clip(variance / np.maximum(self.regression.noise, 1e-300), 0.0, 1.0 - 1e-6)
+        without = fitted - leverage / (1.0 - leverage) * (outputs - fitted)
+        return [without - layers[-1].mean(inputs)] * len(layers), variance / (1.0 - leverage)
+
+    def contradictions(self, expansion: Expansion) -> Iterator[str]:
+        """What does not fit the first layer."""
+        if self.regression.weights.shape != (expansion.intercept.shape[1], expansion.n_support):
+            yield "the uncertainty of the first layer has another size than the layer"
+
+
+@dataclass(frozen=True)
+class LinearFirstLayer(DenseLayer):
+    """Y₁ = b + w x + e with Gaussian noise; x are the features, or the rows of the kernel matrix of ``gram``."""
+
+    gram: Gram | None = None
+
+    def at(self, rows: slice) -> Self:
+        return self
+
+    def certificate(self) -> dict[str, float]:
+        return {}
+
+    def refit_versions(
+        self,
+        versions: Sequence[Self],
+        inputs: Any,
+        outputs: Sequence[np.ndarray],
+        sample_weights: Sequence[np.ndarray | None],
+    ) -> list[Self]:
+        each = zip(versions, outputs, sample_weights, strict=True)
+        return [version.refit(inputs, values, weights) for version, values, weights in each]
+
+    def noise_above(self, residual: float, slope: float) -> float:
+        """A fraction of the mean squared residual."""
+        return NOISE_SHARE * residual**2
+
+    def temperature(self) -> float:
+        """The model's own noise."""
+        return 1.0
+
+    def with_noise(self, variance: float) -> Self:
+        return replace(self, variance=NOISE_RATIO * variance)
+
+    def exact(
+        self,
+        versions: Sequence[Self],
+        inputs: Any,
+        outputs: Sequence[np.ndarray],
+        sample_weight: np.ndarray | None,
+        every: bool,
+    ) -> list[Self]:
+        """Every refit is exact."""
+        return list(versions)
+
+    def expansion(self, versions: Sequence[Self], inputs: Any) -> Expansion:
+        coef, units = np.stack([version.weights for version in versions]), np.arange(self.n_outputs)
+        part = ExpansionPart.of(None, inputs, coef, units) if self.gram is None else self.gram.expansion(coef, units)
+        return Expansion((part,), np.stack([version.intercept for version in versions]))
+
+    def values_at(self, X: np.ndarray) -> Callable[[Self], np.ndarray]:
+        features = X if self.gram is None else np.concatenate([block for _, block in self.gram.cross(X)])
+        return lambda version: np.asarray(features @ version.weights.T + version.intercept)
+
+    def uncertainty(  # type: ignore[override]  # the rows of the data are the inputs, and not all features are kept
+        self, expansion: Expansion, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None
+    ) -> LinearUncertainty:
+        used = expansion.parts[0].used
+        kept = DenseLayer(
+            self.weights[:, used], self.intercept, self.variance, self.activation, self.penalty, self.alpha, self.kkt
+        )
+        return LinearUncertainty(kept.uncertainty(inputs[:, used], outputs, sample_weight))

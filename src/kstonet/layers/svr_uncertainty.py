@@ -1,0 +1,138 @@
+"""The variance of a layer of support vector regressions: independent units, each with its own margin set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kstonet._arrays import to_numpy
+from kstonet._records import storable
+from kstonet.gram import Gram
+from kstonet.gram.expansion import Expansion, ExpansionPart
+from kstonet.layers.margin import MarginFactor, thinned
+
+
+@storable()
+@dataclass(frozen=True)
+class MarginUncertainty:
+    """The margin sets of all units, with what the variance of eq. (SVRvareq) needs of them.
+
+    The factors are made when they are first needed, and not stored with a model: the support vectors it keeps give them back.
+
+    Parameters
+    ----------
+    expansion : Expansion
+        The layer at new rows.
+    columns : tuple of ndarray of int
+        The margin set of every unit, as columns of the expansion part the unit belongs to.
+    matrices : dict
+        For units with a precomputed kernel, whose support vectors are not at hand: the kernel matrix of the margin set.
+    diagonals : tuple
+        For precomputed kernels, whose k(z, z) is not handed in: the value all training rows share. None elsewhere.
+    """
+
+    expansion: Expansion
+    columns: tuple[np.ndarray, ...]
+    matrices: dict[int, np.ndarray]
+    diagonals: tuple[float | None, ...]
+
+    @classmethod
+    def of(cls, margins: Sequence[tuple[Gram, np.ndarray, np.ndarray]], expansion: Expansion) -> MarginUncertainty:
+        """From (Gram, units, mask of the margin sets) of every group; ``expansion`` keeps all of their support vectors."""
+        columns: dict[int, np.ndarray] = {}
+        matrices: dict[int, np.ndarray] = {}
+        diagonals = []
+        for (gram, units, margin), part in zip(margins, expansion.parts, strict=True):
+            diagonals.append(_shared_diagonal(gram) if part.holds_values else None)
+            for unit, own in zip(units.tolist(), margin, strict=True):
+                members = thinned(np.flatnonzero(own))
+                columns[unit] = np.searchsorted(part.used, members)
+                if part.holds_values:
+                    matrices[unit] = gram.columns(members)[members]
+        return cls(expansion, tuple(columns[unit] for unit in sorted(columns)), matrices, tuple(diagonals))
+
+    @cached_property
+    def factors(self) -> dict[int, MarginFactor]:
+        """The factored margin set of every unit."""
+        factors = {}
+        for part in self.expansion.parts:
+            for unit in part.units.tolist():
+                columns = self.columns[unit]
+                matrix = self.matrices.get(unit)
+                if matrix is None:
+                    assert part.kernel is not None
+                    rows = part.basis[columns]
+                    matrix = np.asarray(part.kernel(rows, rows)) if len(rows) else np.empty((0, 0))
+                factors[unit] = MarginFactor.of(matrix, columns)
+        return factors
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "factors"}
+
+    def covariance(self, X: np.ndarray, features: list[np.ndarray]) -> np.ndarray:
+        """Diagonal: units are independent given the data."""
+        variance = np.empty((len(X), len(self.columns)))
+        for part, values, shared in zip(self.expansion.parts, features, self.diagonals, strict=True):
+            assert part.kernel is not None
+            diagonal = np.full(len(X), shared) if shared is not None else np.asarray(part.kernel.diagonal(X))
+            for unit in part.units.tolist():
+                variance[:, unit] = self.factors[unit].variance(values, diagonal)
+        return np.asarray(variance[:, :, None] * np.eye(variance.shape[1]))
+
+    def left_out(
+        self, layers: Sequence[Any], expansion: Expansion, inputs: Any, outputs: np.ndarray
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """The change of every row's values without that row, -coef·S², and S², shape (n, m)."""
+        spans = self.spans(layers[-1])
+        return [-layer.coef.T * spans for layer in layers], spans
+
+    def spans(self, layer: Any) -> np.ndarray:
+        """S² of every training row and unit, shape (n, m)."""
+        spans = np.empty((len(layer.mean()), len(self.columns)))
+        for group, part in zip(layer.groups, self.expansion.parts, strict=True):
+            diagonal = to_numpy(group.gram.diagonal())
+            for unit in part.units.tolist():
+                members = part.used[self.factors[unit].columns]
+                factor = replace(self.factors[unit], columns=np.arange(len(members)))  # of these kernel values alone
+                spans[:, unit] = factor.left_out(group.gram.columns(members), diagonal, members)
+        return spans
+
+    def contradictions(self, expansion: Expansion) -> Iterator[str]:
+        """What does not fit the first layer, or each other."""
+        parts = self.expansion.parts
+        if self.expansion.intercept.shape != expansion.intercept.shape:
+            yield "intervals and predictions have first layers of different sizes"
+        elif len(self.columns) != expansion.intercept.shape[1] or len(self.diagonals) != len(parts):
+            yield "margin sets and units differ in number"
+        else:
+            for part, diagonal in zip(parts, self.diagonals, strict=True):
+                if part.kernel is None or (diagonal is not None) != part.holds_values:
+                    yield "the kernel's diagonal is not where it belongs"
+                for unit in part.units.tolist():
+                    yield from self._contradictions_of(unit, part)
+
+    def _contradictions_of(self, unit: int, part: ExpansionPart) -> Iterator[str]:
+        columns, matrix = self.columns[unit], self.matrices.get(unit)
+        whole = columns.ndim == 1 and columns.dtype.kind in "iu"
+        if not whole or not ((columns >= 0) & (columns < len(part.used))).all():
+            yield "a margin set is not made of support vectors"
+        elif (matrix is not None) != part.holds_values:
+            yield "a margin set lacks its kernel matrix"
+        elif matrix is not None and matrix.shape != (len(columns),) * 2:
+            yield "the kernel matrix of a margin set has a wrong size"
+
+
+def _shared_diagonal(gram: Gram) -> float:
+    diagonal = to_numpy(gram.diagonal())
+    value = float(diagonal.mean())
+    if np.abs(diagonal - value).max() > 1e-6 * abs(value):
+        raise ValueError(
+            "prediction intervals with kernel='precomputed' need k(x, x) to be the same for all rows: it is not known for "
+            f"new ones; here it lies between {diagonal.min():.3g} and {diagonal.max():.3g}. Normalise the kernel to "
+            "k(x, y)/sqrt(k(x, x) k(y, y)), or use residuals=None for means only."
+        )
+    return value

@@ -1,0 +1,141 @@
+"""Who watches a training: progress, callbacks, early stopping. An observer hears of every iteration and may ask to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from kstonet._progress import Bar, write
+from kstonet.iro import IROState
+from kstonet.trained import TrainedNetwork
+
+
+class Stop(Enum):
+    """What an observer may ask for."""
+
+    CHAIN = "this chain has run long enough"
+    TRAINING = "the whole training ends here"
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration, as observers see it.
+
+    Parameters
+    ----------
+    state : IROState
+        Where the chain stands.
+    record : dict
+        Losses, score, health and seconds of the iteration; it is also in the history.
+    chain : int
+        Number of the chain.
+    model : callable
+        Makes the trained network as it stands.
+    """
+
+    state: IROState
+    record: dict[str, Any]
+    chain: int
+    model: Callable[[], TrainedNetwork]
+
+
+class Observer:
+    """Hears of a training; does nothing unless a method is overridden."""
+
+    def begins(self, task: str) -> None:
+        """A task begins: "chain", "iteration" or "intervals"."""
+
+    def iteration(self, done: Iteration) -> Stop | None:
+        """An iteration is done."""
+
+    def ended(self, task: str) -> None:
+        """The task "intervals" has ended."""
+
+    def interrupted(self, model: TrainedNetwork) -> None:
+        """The user has interrupted the training; this is the model so far."""
+
+    def close(self) -> None:
+        """No further iteration follows."""
+
+
+class EarlyStopping(Observer):
+    """Ends a chain whose loss has not fallen by a fraction for some iterations.
+
+    Parameters
+    ----------
+    tol : float
+        The fraction.
+    patience : int
+        How many iterations to wait.
+    """
+
+    def __init__(self, tol: float, patience: int) -> None:
+        self._tol, self._patience = tol, patience
+        self._best, self._waiting = np.inf, 0
+
+    def begins(self, task: str) -> None:
+        """Every chain starts anew."""
+        if task == "chain":
+            self._best, self._waiting = np.inf, 0
+
+    def iteration(self, done: Iteration) -> Stop | None:
+        """The loss of the validation rows decides, where there are some."""
+        loss = done.record.get("validation_loss", done.record["loss"])
+        fell = loss < self._best * (1.0 - self._tol)
+        self._best, self._waiting = (loss, 0) if fell else (self._best, self._waiting + 1)
+        return Stop.CHAIN if self._waiting >= self._patience else None
+
+
+class Ends(Observer):
+    """Keeps where every chain stands, so that training can go on from there."""
+
+    def __init__(self) -> None:
+        self.states: dict[int, IROState] = {}
+
+    def iteration(self, done: Iteration) -> Stop | None:
+        """Keep the state."""
+        self.states[done.chain] = done.state
+        return None
+
+
+class Progress(Observer):
+    """Reports to standard error.
+
+    Parameters
+    ----------
+    name : str
+        What is trained.
+    total : int
+        Iterations to come.
+    verbose : int
+        1: a bar with the loss and the time left (on a terminal one line that moves; elsewhere about ten lines). 2: a line per
+        iteration with the seconds of every part.
+    """
+
+    def __init__(self, name: str, total: int, verbose: int) -> None:
+        self._name, self._verbose, self._bar = name, verbose, Bar(name, total)
+
+    def iteration(self, done: Iteration) -> Stop | None:
+        """Show one more iteration."""
+        record = done.record
+        losses = f"loss {record['loss']:.4g}"
+        if "validation_loss" in record:
+            losses += f", validation {record['validation_loss']:.4g}"
+        if self._verbose >= 2:
+            write(
+                f"[{self._name}] iteration {record['iteration']:4d}  {losses}  SVR gap {record['svr_gap']:.1e}  "
+                f"seconds: impute {record['seconds_impute']:.2f}, first layer {record['seconds_first_layer']:.2f}, "
+                f"regressions {record['seconds_regressions']:.2f}\n"
+            )
+        else:
+            self._bar.advance(losses)
+        return None
+
+    def close(self) -> None:
+        """End the line that moves."""
+        if self._verbose == 1:
+            self._bar.close()

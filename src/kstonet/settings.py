@@ -1,0 +1,196 @@
+"""The settings of a training, resolved from what a user writes; a search replaces some of them and never touches an estimator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from kstonet._checks import require
+from kstonet.gram import Gram, Kernel, make_kernel
+from kstonet.iro import IROSettings, scheduled
+from kstonet.layers import UPPER_LAYERS
+from kstonet.layers.activations import get_activation
+from kstonet.layers.base import FirstLayer
+from kstonet.layers.kernel import KernelLayer, UnitGroup
+from kstonet.layers.linear import LinearFirstLayer
+from kstonet.layers.regression import automatic_alpha
+from kstonet.network import Network
+from kstonet.problem import Problem
+
+
+class FirstLayerSettings(Protocol):
+    """How the first layer is made."""
+
+    def build(self, problem: Problem, units: int) -> FirstLayer:
+        """The layer before its first refit."""
+        ...
+
+    def inputs(self, problem: Problem) -> Any:
+        """What the layer is handed as its inputs."""
+        ...
+
+    def schedules(self) -> dict[str, Any]:
+        """Settings of the loop that belong to this layer and change with the iteration."""
+        ...
+
+
+@dataclass(frozen=True)
+class KernelLayerSettings:
+    """A layer of support vector regressions; every value is one for all units, or one per unit."""
+
+    kernel: Any = "rbf"
+    gamma: Any = "scale"
+    length_scale: Any = None
+    C: Any = 10.0
+    epsilon: Any = 0.01
+    tol: float = 1e-3
+
+    def inputs(self, problem: Problem) -> None:
+        """The rows of a kernel layer are fixed: it asks for none."""
+
+    def schedules(self) -> dict[str, Any]:
+        """C may be a function of the iteration."""
+        return {"C": self.C} if callable(self.C) else {}
+
+    def build(self, problem: Problem, units: int) -> KernelLayer:
+        """One Gram per distinct kernel."""
+        require("svr_tol", self.tol, lambda v: v > 0, "positive; it is a relative duality gap, such as 1e-3")
+        first_C = np.full(units, float(self.C(0))) if callable(self.C) else per_unit("C", self.C, units)
+        epsilon = per_unit("epsilon", self.epsilon, units, zero_allowed=True)
+        members: dict[Kernel, list[int]] = {}
+        for unit, kernel in enumerate(self.kernels(problem, units)):
+            members.setdefault(kernel, []).append(unit)
+        groups = tuple(UnitGroup(problem.grams.of(kernel), np.array(own)) for kernel, own in members.items())
+        return KernelLayer(groups, first_C, epsilon, tol=self.tol)
+
+    def kernels(self, problem: Problem, units: int) -> list[Kernel]:
+        """The kernel of every unit, with gamma resolved on the rows of the problem."""
+        kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel] * units
+        gammas = [self.gamma] * units if isinstance(self.gamma, str) or np.ndim(self.gamma) == 0 else list(self.gamma)
+        if len(kernels) != units or len(gammas) != units:
+            raise ValueError(
+                f"kernel={self.kernel!r} and gamma={self.gamma!r}: each must be one value, or one for each of the {units} "
+                "first-layer units of hidden_layer_sizes."
+            )
+        given: dict[str, Any] = {"length_scale": self.length_scale, "sample_weight": problem.weights}
+        pairs = zip(kernels, gammas, strict=True)
+        return [make_kernel(kernel, problem.X, gamma=gamma, **given) for kernel, gamma in pairs]
+
+
+@dataclass(frozen=True)
+class LinearLayerSettings:
+    """A layer of penalised regressions, linear in the features or, with a kernel, in the rows of the kernel matrix."""
+
+    kernel: Any = None
+    gamma: Any = "scale"
+    penalty: str = "lasso"
+    alpha: Any = "auto"
+
+    def schedules(self) -> dict[str, Any]:
+        """There are none."""
+        return {}
+
+    def _gram(self, problem: Problem) -> Gram:
+        kernel = make_kernel(self.kernel, problem.X, gamma=self.gamma, sample_weight=problem.weights)
+        return problem.grams.of(kernel)
+
+    def inputs(self, problem: Problem) -> np.ndarray:
+        """The standardised features, or the kernel matrix."""
+        return problem.X if self.kernel is None else self._gram(problem).columns(np.arange(len(problem.X)))
+
+    def build(self, problem: Problem, units: int) -> LinearFirstLayer:
+        """The layer before its first refit; features enter as they are."""
+        n, p = problem.X.shape
+        inputs = p if self.kernel is None else n
+        gram = None if self.kernel is None else self._gram(problem)
+        alpha, identity = first_alpha(self.alpha, n, inputs), get_activation("identity")
+        weights, intercept = np.zeros((units, inputs)), np.zeros(units)
+        return LinearFirstLayer(weights, intercept, 1.0, identity, self.penalty, alpha, gram=gram)
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Everything that training needs to know beside the problem.
+
+    Parameters
+    ----------
+    first : KernelLayerSettings or LinearLayerSettings
+        The first layer.
+    hidden_layer_sizes : tuple of int
+        Units of every hidden layer.
+    activation, upper_layer, penalty : str
+        Activation function, kind of the layers above the first, and their penalty.
+    iro : IROSettings
+        Settings of the loop.
+    residuals : str or None
+        Which residuals the intervals are learnt from; None for means only.
+    max_iter, n_average, n_chains : int
+        Iterations, how many of the last ones are averaged, and trainings from different starts.
+    seed : int
+        Seed of the starts and the imputation.
+    """
+
+    first: FirstLayerSettings
+    hidden_layer_sizes: tuple[int, ...] = (5,)
+    activation: str = "softplus"
+    upper_layer: str = "dense"
+    penalty: str = "lasso"
+    iro: IROSettings = field(default_factory=IROSettings)
+    residuals: str | None = "crossfit"
+    max_iter: int = 40
+    n_average: int = 10
+    n_chains: int = 1
+    seed: int = 0
+
+    @property
+    def loop(self) -> IROSettings:
+        """The settings of the loop, with the schedules of the first layer."""
+        return replace(self.iro, **self.first.schedules())
+
+    def new_network(self, problem: Problem) -> Network:
+        """The network before its first refit."""
+        sizes, activation, n = self.hidden_layer_sizes, get_activation(self.activation), len(problem.X)
+        uppers = [
+            UPPER_LAYERS[self.upper_layer](below, size, activation, self.penalty, first_alpha(self.iro.alpha, n, below))
+            for below, size in pairwise(sizes)
+        ]
+        alpha = first_alpha(self.iro.alpha, n, sizes[-1])
+        head = problem.targets.new_head(self.upper_layer, sizes[-1], activation, self.penalty, alpha)
+        return Network((self.first.build(problem, sizes[0]), *uppers, head))
+
+    def with_parameters(self, parameters: dict[str, Any]) -> TrainingSettings:
+        """The settings with values for parameters of the estimator that a search chooses."""
+        given = dict(parameters)
+        changes: dict[str, Any] = {}
+        if "hidden_layer_sizes" in given:
+            changes["hidden_layer_sizes"] = layer_sizes(given.pop("hidden_layer_sizes"))
+        if "noise_variance" in given:
+            changes["iro"] = replace(self.iro, noise_variance=given.pop("noise_variance"))
+        return replace(self, first=replace(self.first, **given), **changes)  # type: ignore[type-var]
+
+
+def layer_sizes(given: Any) -> tuple[int, ...]:
+    """``hidden_layer_sizes`` as a tuple."""
+    return tuple(int(size) for size in np.atleast_1d(given).tolist())
+
+
+def first_alpha(alpha: Any, n: int, inputs: int) -> float:
+    """Penalty of a regression layer before anything is fitted: standardised targets are residuals of size one."""
+    value = scheduled(alpha, 0)
+    return automatic_alpha(1.0, n, inputs) if value == "auto" else float(value)
+
+
+def per_unit(name: str, given: Any, units: int, *, zero_allowed: bool = False) -> np.ndarray:
+    """One value per first-layer unit from a number or a sequence of them."""
+
+    def valid(value: Any) -> bool:
+        values = np.asarray(value, dtype=np.float64)
+        positive = (values >= 0) if zero_allowed else (values > 0)
+        return values.size in (1, units) and bool((np.isfinite(values) & positive).all())
+
+    demand = "non-negative" if zero_allowed else "positive"
+    require(name, given, valid, f"one {demand} number, or one for each of the {units} first-layer units")
+    return np.broadcast_to(np.asarray(given, dtype=np.float64), (units,)).copy()

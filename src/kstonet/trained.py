@@ -1,0 +1,215 @@
+"""The trained network: the frozen record of a fit, and everything it answers.
+
+Files, ONNX graphs and the report read this record; an estimator holds it as ``trained_``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from kstonet._records import storable
+from kstonet.gram.expansion import Expansion
+from kstonet.gram.kernels import Kernel
+from kstonet.layers.base import UpperLayer
+from kstonet.layers.moments import Moments
+from kstonet.network import forward_above
+from kstonet.scaling import Scaler
+from kstonet.targets import ClassTargets, NumericTargets
+from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
+from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor
+from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution, probabilities
+from kstonet.uncertainty.logits import best_temperature, out_of_sample_temperature
+from kstonet.uncertainty.network import NetworkUncertainty
+
+
+@storable()
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """What a training leaves behind.
+
+    All methods take rows as users give them, before any scaling, as float arrays of shape (n, n_features).
+
+    Parameters
+    ----------
+    scaler : Scaler
+        Standardises the features.
+    targets : NumericTargets or ClassTargets
+        What is predicted, and its scale or classes.
+    expansion : Expansion
+        The first layers of the averaged iterates, at new rows.
+    uppers : tuple of tuple of UpperLayer
+        The layers above, for each of these iterates.
+    n_iter : int
+        Iterations of Algorithm 1 that were done.
+    history : list of dict
+        One record per iteration.
+    residuals : str or None
+        Which residuals the calibration was learnt from: "crossfit", "loo", "training", or None without intervals.
+    uncertainty : NetworkUncertainty, optional
+        The moments of the outputs; None for a model that gives means only.
+    calibration : IntervalCalibration or ProbabilityCalibration, optional
+        What turns the moments into intervals, or logits into probabilities.
+    chosen : dict
+        The parameters that were chosen by validation, with their values.
+    choice : dict
+        How they were chosen: "reason" in words and "table", what was tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet import KStoNetRegressor
+    >>> X = np.linspace(-3, 3, 60)[:, None]
+    >>> network = KStoNetRegressor(max_iter=3, random_state=0).fit(X, np.sin(X[:, 0])).trained_
+    >>> network.mean(X).shape, network.interval(X, 0.9).shape, network.n_iter
+    ((60,), (60, 2), 3)
+    """
+
+    scaler: Scaler
+    targets: NumericTargets | ClassTargets
+    expansion: Expansion
+    uppers: tuple[tuple[UpperLayer, ...], ...]
+    n_iter: int
+    history: list[dict[str, Any]]
+    residuals: str | None = None
+    uncertainty: NetworkUncertainty | None = None
+    calibration: IntervalCalibration | ProbabilityCalibration | None = None
+    chosen: dict[str, Any] = field(default_factory=dict)
+    choice: dict[str, Any] = field(default_factory=dict)
+
+    # -- facts -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The kernel of the first unit; None where the first layer is linear in the features."""
+        return self.expansion.parts[0].kernel
+
+    @property
+    def n_support(self) -> int:
+        """Training rows (or features) kept for prediction."""
+        return self.expansion.n_support
+
+    @property
+    def hidden_layer_sizes(self) -> tuple[int, ...]:
+        """Units of every hidden layer."""
+        return tuple(layer.n_inputs for layer in self.uppers[-1])
+
+    @property
+    def temperature(self) -> float:
+        """Divides the logits of a classifier."""
+        return self._probability_calibration.temperature
+
+    @property
+    def variance_scale(self) -> float:
+        """Multiplies the variance of a classifier's logits."""
+        return self._probability_calibration.variance_scale
+
+    @property
+    def _probability_calibration(self) -> ProbabilityCalibration:
+        return self.calibration if isinstance(self.calibration, ProbabilityCalibration) else ProbabilityCalibration()
+
+    def _numeric(self) -> NumericTargets:
+        if not isinstance(self.targets, NumericTargets):
+            raise TypeError("a classification has no distribution of numbers; ask for proba or proba_interval.")
+        return self.targets
+
+    def _classes(self) -> ClassTargets:
+        if not isinstance(self.targets, ClassTargets):
+            raise TypeError("a regression has no class probabilities; ask for mean, distribution or interval.")
+        return self.targets
+
+    # -- what every network answers ----------------------------------------------------------------------------------------
+
+    def outputs(self, X: np.ndarray) -> np.ndarray:
+        """Outputs of every averaged iterate, in the units of training, shape (iterates, n, outputs)."""
+        parts = [
+            np.stack([forward_above(layers, own)[-1] for layers, own in zip(self.uppers, first, strict=True)])
+            for _, first, _ in self.expansion.blocks(self.scaler.forward(X))
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def losses(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Squared error of standardised targets, or negative log-likelihood, of every row."""
+        return self.targets.losses(self.outputs(X), self.targets.outputs(y))
+
+    def mean(self, X: np.ndarray) -> np.ndarray:
+        """Predicted numbers in the units of the targets, or class probabilities."""
+        if isinstance(self.targets, ClassTargets):
+            return self.proba(X)
+        return self.targets.in_units(self.outputs(X).mean(axis=0))
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """The last hidden layer (before its activation) of the last iterate: a sufficient reduction of X."""
+        blocks = self.expansion.blocks(self.scaler.forward(X))
+        return np.concatenate([forward_above(self.uppers[-1], first[-1])[-2] for _, first, _ in blocks])
+
+    def moments(self, X: np.ndarray, order: int = 1) -> Moments:
+        """Moments of the outputs, in the units of training, before noise and calibration."""
+        if self.uncertainty is None:
+            raise ValueError("the model was fitted with residuals=None, without intervals; fit with residuals='crossfit'.")
+        return self.uncertainty.moments(self.scaler.forward(X), order)
+
+    # -- regression --------------------------------------------------------------------------------------------------------
+
+    def distribution(self, X: np.ndarray, order: int = 1) -> PredictiveDistribution:
+        """The predictive distribution of new observations, in the units of the targets."""
+        targets, moments = self._numeric(), self.moments(X, order)
+        assert isinstance(self.calibration, IntervalCalibration)
+        noise, size = self.calibration.noise, targets.scaler.scale
+        parts = {NOISE: noise.noise(moments.mean)} | noise.scaled(moments.parts)
+        parts = {source: size[:, None] * part * size for source, part in parts.items()}
+        means = targets.scaler.backward(moments.mean)
+        return PredictiveDistribution(means, parts, targets.single, noise.df, self.calibration.factor)
+
+    def interval(self, X: np.ndarray, coverage: Any = 0.95, kind: str = "prediction") -> np.ndarray:
+        """Intervals that cover a new observation ("prediction") or its mean ("confidence")."""
+        if kind not in ("prediction", "confidence"):
+            raise ValueError(f"kind={kind!r} must be 'prediction' or 'confidence'.")
+        distribution = self.distribution(X)
+        return (distribution if kind == "prediction" else distribution.of_mean).interval(coverage)
+
+    # -- classification ----------------------------------------------------------------------------------------------------
+
+    def proba(self, X: np.ndarray, *, tempered: bool = True) -> np.ndarray:
+        """Class probabilities, averaged over the iterates; tempered by the calibration unless that is declined."""
+        return self._classes().probabilities(self.outputs(X), self.temperature if tempered else 1.0)
+
+    def proba_interval(self, X: np.ndarray, coverage: Any = 0.95) -> np.ndarray:
+        """Confidence intervals for the class probabilities, symmetric on the scale of the log-odds."""
+        levels = probabilities("coverage", coverage)
+        deviation = np.sqrt(self._probability_calibration.log_odds_variance(self.moments(X)))
+        p = np.clip(self.proba(X), 1e-15, 1.0 - 1e-15)
+        half = deviation[:, :, None] * NormalFactor()(levels)
+        centre = np.log(p / (1.0 - p))[:, :, None]
+        bounds = expit(np.stack([centre - half, centre + half], axis=2))
+        return np.asarray(bounds if np.ndim(coverage) else bounds[..., 0])
+
+    # -- calibration ---------------------------------------------------------------------------------------------------------
+
+    def calibrated(self, X: np.ndarray | None = None, y: np.ndarray | None = None) -> TrainedNetwork:
+        """The network calibrated with rows it was not fitted on; without rows, with its own out-of-sample predictions."""
+        if X is None:
+            return replace(self, calibration=self._own_calibration())
+        assert y is not None
+        if isinstance(self.targets, ClassTargets):
+            log_p = np.log(np.maximum(self.proba(X, tempered=False), 1e-300))
+            temperature = best_temperature(log_p, self.targets.outputs(y))
+            return replace(self, calibration=replace(self._probability_calibration, temperature=temperature))
+        found = self.distribution(X)
+        assert isinstance(self.calibration, IntervalCalibration)
+        factor = ConformalFactor.of(y.reshape(found.means.shape) - found.means, found.deviations)
+        return replace(self, calibration=replace(self.calibration, factor=factor))
+
+    def _own_calibration(self) -> IntervalCalibration | ProbabilityCalibration:
+        calibration = self.calibration
+        if calibration is None or calibration.out_of_sample is None:
+            raise ValueError(
+                f"this fit (residuals={self.residuals!r}) keeps no out-of-sample predictions, or was interrupted before it had "
+                "them; give X and y, or fit with residuals='crossfit'."
+            )
+        if isinstance(calibration, ProbabilityCalibration):
+            return replace(calibration, temperature=out_of_sample_temperature(*calibration.out_of_sample))
+        return replace(calibration, factor=calibration.out_of_sample)

@@ -1,0 +1,232 @@
+"""Training: chains of Algorithm 1, the averaged network of their last iterates, its intervals. A problem in, a record out."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from kstonet.initialisation import initial_latents
+from kstonet.iro import IROState, iro
+from kstonet.layers.activations import get_activation
+from kstonet.network import Network, forward_above
+from kstonet.observers import Iteration, Observer, Stop
+from kstonet.problem import Problem
+from kstonet.settings import TrainingSettings
+from kstonet.trained import TrainedNetwork
+from kstonet.uncertainty.calibration import TrainingEnd
+from kstonet.uncertainty.network import NetworkUncertainty
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """Where an earlier training on the same rows stopped: the state of every chain, and the records so far."""
+
+    states: Sequence[IROState]
+    history: Sequence[dict[str, Any]] = ()
+
+
+def train(
+    problem: Problem,
+    settings: TrainingSettings,
+    observers: Sequence[Observer] = (),
+    resumption: Resumption | None = None,
+) -> TrainedNetwork:
+    """Run Algorithm 1 and prepare the intervals.
+
+    An interrupt (Ctrl-C) ends the training with what it has: the iterates so far are a model, and intervals that are
+    interrupted become those of the training residuals, with a warning.
+
+    Parameters
+    ----------
+    problem : Problem
+        Standardised rows, outputs and Grams.
+    settings : TrainingSettings
+        What to train, and for how long.
+    observers : sequence of Observer
+        Hear of every iteration, in this order, and may ask to stop.
+    resumption : Resumption, optional
+        Go on from there instead of from a random start.
+
+    Returns
+    -------
+    TrainedNetwork
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet.problem import Problem, Rows
+    >>> from kstonet.settings import KernelLayerSettings, TrainingSettings
+    >>> from kstonet.targets import NumericTargets
+    >>> X = np.linspace(-3, 3, 60)[:, None]
+    >>> problem = Problem.of(Rows(X, np.sin(X[:, 0])), NumericTargets)
+    >>> network = train(problem, TrainingSettings(KernelLayerSettings(), max_iter=3, n_average=2))
+    >>> bool(abs(network.mean(X) - np.sin(X[:, 0])).max() < 0.5)
+    True
+    """
+    return _Training(problem, settings, observers, resumption).run()
+
+
+class _Training:
+    """One training: the chains one after the other, and what predictions will average."""
+
+    def __init__(
+        self, problem: Problem, settings: TrainingSettings, observers: Sequence[Observer], resumption: Resumption | None
+    ) -> None:
+        self.problem, self.settings, self.observers = problem, settings, observers
+        self.inputs = settings.first.inputs(problem)
+        self.history: list[dict[str, Any]] = [] if resumption is None else list(resumption.history)
+        self.starts: Iterable[IROState] = self._new_starts() if resumption is None else resumption.states
+        self.finished: list[IROState] = []  # the iterates that predictions average, of chains that are done
+        self.recent: deque[IROState] = deque(maxlen=settings.n_average)  # of the chain that runs
+        self._watch: Callable[[Network], dict[str, float]] | None = None
+
+    def run(self) -> TrainedNetwork:
+        """Train, then prepare the intervals."""
+        try:
+            self._run_chains()
+            kept = self._exact(self.finished)
+        except KeyboardInterrupt:  # what is trained so far is a model
+            done = self.finished or list(self.recent)
+            if not done:
+                raise
+            for observer in self.observers:
+                observer.interrupted(self._model(done))  # a second interrupt may leave it so
+            kept = self._exact(done)
+        finally:
+            for observer in self.observers:
+                observer.close()
+        model = self._model(kept)
+        return model if self.settings.residuals is None else self._with_intervals(model, kept)
+
+    # -- chains --------------------------------------------------------------------------------------------------------------
+
+    def _new_starts(self) -> Iterator[IROState]:
+        """The first state of every chain, made when it is asked for."""
+        problem, settings = self.problem, self.settings
+        network = settings.new_network(problem)
+        _note_shape(settings.hidden_layer_sizes, network.head.slope(np.zeros((1, network.head.n_inputs))).shape[1])
+        for chain in range(settings.n_chains):
+            rng = np.random.default_rng([settings.seed, chain] if chain else settings.seed)
+            activation = get_activation(settings.activation)
+            latents = initial_latents(rng, problem.X, problem.columns, settings.hidden_layer_sizes, activation)
+            fitted = network.refit(self.inputs, latents, problem.outputs, problem.weights)
+            yield IROState(0, fitted, latents, dict(rng.bit_generator.state))
+
+    def _run_chains(self) -> None:
+        for chain, start in enumerate(self.starts):
+            self.recent.clear()
+            self._begins("chain")
+            stop = self._run_chain(chain, start)
+            self.finished.extend(self.recent)
+            if stop is Stop.TRAINING:
+                break
+
+    def _run_chain(self, chain: int, start: IROState) -> Stop | None:
+        problem, settings = self.problem, self.settings
+        states = iro(self.inputs, problem.outputs, start, settings.loop, problem.weights)
+        while True:
+            self._begins("iteration")
+            state = next(states)
+            self.recent.append(state)
+            record = self._record(state, chain)
+            self.history.append(record)
+            done = Iteration(state, record, chain, lambda: self._model([*self.finished, *self.recent]))
+            wishes = {observer.iteration(done) for observer in self.observers}
+            if Stop.TRAINING in wishes:
+                return Stop.TRAINING
+            if Stop.CHAIN in wishes or state.iteration - start.iteration >= settings.max_iter:
+                return None
+
+    def _begins(self, task: str) -> None:
+        for observer in self.observers:
+            observer.begins(task)
+
+    def _record(self, state: IROState, chain: int) -> dict[str, Any]:
+        """What the history says of an iteration."""
+        assert state.record is not None
+        targets, network = self.problem.targets, state.network
+        record = asdict(state.record) | {"chain": chain}
+        record["score"] = targets.score(network.forward(self.inputs)[-1], self.problem.outputs)
+        if self.problem.validation is not None:
+            X, outputs = self.problem.validation
+            if self._watch is None:  # the chains share their kernels
+                values_at = network.first.values_at(X)
+                self._watch = lambda network: _validation(network, values_at(network.first), outputs, targets.score)
+            record |= self._watch(network)
+        return record
+
+    # -- the model of some iterates --------------------------------------------------------------------------------------------
+
+    def _model(self, states: Sequence[IROState]) -> TrainedNetwork:
+        """The averaged network, without intervals."""
+        firsts = [state.network.first for state in states]
+        return TrainedNetwork(
+            scaler=self.problem.scaler,
+            targets=self.problem.targets,  # type: ignore[arg-type]  # a record has targets of one of the two kinds
+            expansion=firsts[-1].expansion(firsts, self.inputs),
+            uppers=tuple(state.network.uppers for state in states),
+            n_iter=states[-1].iteration,
+            history=list(self.history),
+        )
+
+    def _exact(self, states: Sequence[IROState]) -> list[IROState]:
+        """The iterates with first layers as intervals need them."""
+        if self.settings.residuals is None:
+            return list(states)
+        firsts, latents = [state.network.first for state in states], [state.latents[0] for state in states]
+        every = self.settings.residuals == "loo"  # leaving rows out asks for the exact support of every iterate
+        solved = firsts[-1].exact(firsts, self.inputs, latents, self.problem.weights, every)
+        return [
+            replace(state, network=Network((first, *state.network.uppers)))
+            for state, first in zip(states, solved, strict=True)
+        ]
+
+    def _with_intervals(self, model: TrainedNetwork, states: Sequence[IROState]) -> TrainedNetwork:
+        """The model with its uncertainty and calibration."""
+        problem, residuals = self.problem, self.settings.residuals
+        assert residuals is not None
+        self._begins("intervals")
+        end = TrainingEnd(states, problem.X, self.inputs, problem.outputs, problem.weights, self.settings.loop)
+
+        def prepared(residuals: str) -> TrainedNetwork:
+            uncertainty = NetworkUncertainty.of(model.expansion, states, self.inputs, problem.outputs, problem.weights)
+            calibration = problem.targets.calibration(end, uncertainty, residuals)
+            return replace(model, residuals=residuals, uncertainty=uncertainty, calibration=calibration)
+
+        try:
+            finished = prepared(residuals)
+        except KeyboardInterrupt:
+            finished = prepared("training")  # little work
+            warnings.warn(
+                "interrupted while intervals were prepared: they are those of residuals='training' and may be too short.",
+                UserWarning,
+                stacklevel=4,
+            )
+        for observer in self.observers:
+            observer.ended("intervals")
+        return finished
+
+
+def _validation(
+    network: Network, first: np.ndarray, outputs: np.ndarray, score: Callable[[np.ndarray, np.ndarray], float]
+) -> dict[str, float]:
+    prediction = forward_above(network.uppers, first)[-1]
+    return {"validation_loss": network.head.loss(prediction, outputs), "validation_score": score(prediction, outputs)}
+
+
+def _note_shape(sizes: tuple[int, ...], outputs: int) -> None:
+    """The theory wants a pyramid: m₁ ≥ m₂ ≥ … ≥ outputs (Lemma 1, condition ii); other shapes work, outside it."""
+    shape = (*sizes, outputs)
+    if any(above > below for below, above in pairwise(shape)):
+        warnings.warn(
+            f"the network {'-'.join(map(str, shape))} (hidden units and outputs) is not pyramidal: it widens towards the "
+            "output, where the theory has no guarantee against local traps. Give earlier layers at least as many units.",
+            UserWarning,
+            stacklevel=8,
+        )
