@@ -32,7 +32,7 @@ from kstonet.estimators.multi_target_svr import validated_weights
 from kstonet.estimators.search import rows_that_count, search
 from kstonet.tuning.parts import Part, larger_part, validation_parts
 from kstonet.tuning.recipes import EVIDENCE
-from kstonet.tuning.relevance import SHAPES
+from kstonet.tuning.relevance import evidence_kernels
 
 _PARAMETERS = """
     The search that ``"tune"`` starts inside a {base}, with values of your own, and a table of what was tried. It goes from
@@ -214,7 +214,8 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
                 f"kernel={self.kernel!r}: X holds features or kernel values; 'precomputed' must be the only choice."
             )
         if not grids.recipes:
-            raise ValueError(f"kernel={self.kernel!r}: length_scale='evidence' needs a kernel among {', '.join(SHAPES)}.")
+            known = ", ".join(evidence_kernels())
+            raise ValueError(f"kernel={self.kernel!r}: length_scale='evidence' needs a kernel among {known}.")
         return grids
 
     def _parts(

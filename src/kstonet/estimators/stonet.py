@@ -102,7 +102,7 @@ class BaseLinearStoNet(BaseStoNet):
         if self.kernel is not None:
             self._kernel = make_kernel(self.kernel, X, gamma=self.gamma, sample_weight=weights)
             gram = DenseGram(X, self._kernel, max_memory=self.max_memory)  # estimates the memory before it takes it
-            inputs = gram.matrix
+            inputs = gram.columns(np.arange(len(X))).T  # symmetric, in C order
         alpha = self._first_alpha(len(X), inputs.shape[1])
         identity = get_activation("identity")  # the features enter as they are
         layer = DenseLayer(np.zeros((units, inputs.shape[1])), np.zeros(units), 1.0, identity, self.penalty, alpha)

@@ -2,7 +2,20 @@
 
 from kstonet.gram.base import Gram
 from kstonet.gram.dense import DenseGram
-from kstonet.gram.kernels import KERNEL_NAMES, Kernel, make_kernel
+from kstonet.gram.kernels import KERNEL_NAMES, Kernel, kernel_names, make_kernel, register_kernel
+from kstonet.gram.making import gram_names, make_gram, register_gram
 from kstonet.gram.memory import GramTooLargeError
 
-__all__ = ["KERNEL_NAMES", "DenseGram", "Gram", "GramTooLargeError", "Kernel", "make_kernel"]
+__all__ = [
+    "KERNEL_NAMES",
+    "DenseGram",
+    "Gram",
+    "GramTooLargeError",
+    "Kernel",
+    "gram_names",
+    "kernel_names",
+    "make_gram",
+    "make_kernel",
+    "register_gram",
+    "register_kernel",
+]

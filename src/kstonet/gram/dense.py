@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
-from sklearn import get_config
 
 from kstonet._arrays import Array, astype, like, low_precision, machine_epsilon, namespace, to_numpy, zeros
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError
-from kstonet.gram.kernels import Kernel, Precomputed
+from kstonet.gram.expansion import ExpansionPart
+from kstonet.gram.kernels import Kernel
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
 from kstonet.gram.pivoted import LEFT_OUT, LowRankSolver, PivotedCholesky
 
-BLOCK_BYTES = 64 * 2**20  # size of one block of kernel values while building or predicting
 MIXED_PRECISION_FROM = 2000  # rows; below it a float64 factor costs milliseconds
 
 
@@ -27,15 +27,6 @@ class _Shifted:
 
     def solve(self, rows: Array) -> Array:
         return self.factor.solve(rows)
-
-
-def row_blocks(rows: int, columns: int, most: int | None = None) -> Iterator[slice]:
-    """Row slices whose float64 blocks of ``columns`` columns stay within ``BLOCK_BYTES`` and scikit-learn's working memory."""
-    most_bytes = min(BLOCK_BYTES, get_config()["working_memory"] * 2**20)
-    step = max(1, int(most_bytes // (8 * max(columns, 1))))
-    step = step if most is None else min(step, most)
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
 
 
 def cross_blocks(kernel: Kernel, X: Array, X_train: Array) -> Iterator[tuple[slice, Array]]:
@@ -89,7 +80,7 @@ class DenseGram:
         limit = DEFAULT_FRACTION * self._available_memory(X) if max_memory is None else max_memory
         require_memory(self.n, self.bytes_needed(self.n, dtype), limit, held, given=max_memory is not None)
         X = astype(X, xp.float64)
-        if isinstance(kernel, Precomputed):
+        if kernel.precomputed:
             self._X = X[:, :0]  # prediction needs the number of training rows only
             self._matrix = self._from_user(X)
         else:
@@ -256,10 +247,9 @@ class DenseGram:
                 continue
         raise np.linalg.LinAlgError("a block of the Gram matrix is not positive semi-definite, whatever the jitter")
 
-    @property
-    def matrix(self) -> Array:
-        """The kernel matrix itself."""
-        return self._matrix
+    def columns(self, indices: np.ndarray) -> np.ndarray:
+        """Kernel values of all training rows against some of them, as a float64 NumPy array of shape (n, q)."""
+        return to_numpy(self._matrix[indices].T).astype(np.float64, copy=False)  # K is symmetric, and its rows are contiguous
 
     def diagonal(self) -> Array:
         """k(x, x) for every training row."""
@@ -269,6 +259,18 @@ class DenseGram:
     def cross(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """Yield ``(rows, k(X[rows], training rows))`` in blocks of bounded memory."""
         return cross_blocks(self.kernel, X, self._X)
+
+    def expansion(self, coef: np.ndarray, units: np.ndarray) -> ExpansionPart:
+        """What prediction at new rows needs: the training rows that have a coefficient, and the coefficients.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (iterates, units, n)
+            Dual coefficients.
+        units : ndarray of int
+            Which units of a layer these are.
+        """
+        return ExpansionPart.of(self.kernel, to_numpy(self._X), coef, units)
 
     @property
     def held_shift(self) -> float | None:

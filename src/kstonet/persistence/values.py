@@ -25,11 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._records import RECORDS
 from kstonet.estimators.scaling import Scaler
-from kstonet.gram.kernels import RBF, ArcCosine, Laplacian, Linear, Matern, Polynomial, Precomputed
 from kstonet.layers.activations import ACTIVATIONS, Activation
 from kstonet.layers.dense import DenseLayer
-from kstonet.layers.expansion import Expansion, ExpansionPart
 from kstonet.layers.heads import CategoricalHead
 from kstonet.network import Network
 from kstonet.persistence.consistency import check_record
@@ -41,15 +40,12 @@ from kstonet.uncertainty.network import LinearUncertainty, MarginUncertainty, Ne
 from kstonet.uncertainty.noise_model import NoiseModel
 from kstonet.uncertainty.regression import RegressionUncertainty
 
-#: The dataclasses a file may name. A name, once released, stays; fields added later need a default.
-RECORDS: dict[str, type[Any]] = {
-    record.__name__: record
-    for record in (
-        Scaler, RBF, Laplacian, Matern, Linear, Polynomial, ArcCosine, Precomputed, ExpansionPart, Expansion, DenseLayer,
-        CategoricalHead, Network, RegressionUncertainty, LinearUncertainty, MarginUncertainty, NetworkUncertainty, NoiseModel,
-        NormalFactor, StudentFactor, ConformalFactor, SVRProblem, SVRSolution,
-    )
-}  # fmt: skip
+# Kernels and expansions have registered themselves; a name, once released, stays, and fields added later need a default.
+for _record in (
+    Scaler, DenseLayer, CategoricalHead, Network, RegressionUncertainty, LinearUncertainty, MarginUncertainty,
+    NetworkUncertainty, NoiseModel, NormalFactor, StudentFactor, ConformalFactor, SVRProblem, SVRSolution,
+):  # fmt: skip
+    RECORDS.setdefault(_record.__name__, _record)
 
 #: Types of tensors and of NumPy scalars.
 DTYPES = (

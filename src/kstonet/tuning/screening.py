@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from kstonet._arrays import to_numpy
-from kstonet.gram import DenseGram
+from kstonet.gram import Gram
 from kstonet.gram.dense import cross_blocks
 from kstonet.solvers.svr import solve_svr
 
@@ -22,7 +22,7 @@ MAX_ITER = 300
 
 
 def svr_errors(
-    gram: DenseGram,
+    gram: Gram,
     fit: tuple[np.ndarray, np.ndarray, np.ndarray | None],
     look: tuple[np.ndarray, np.ndarray, np.ndarray | None],
     C: Sequence[float],
@@ -32,7 +32,7 @@ def svr_errors(
 
     Parameters
     ----------
-    gram : DenseGram
+    gram : Gram
         Of the rows to fit on, on the device that solves.
     fit, look : tuple of (X, Y, weights or None)
         Standardised rows; the errors of several targets are averaged.

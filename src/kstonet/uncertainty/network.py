@@ -69,7 +69,7 @@ class MarginUncertainty:
                 members = thinned(np.flatnonzero(margin))
                 columns[unit] = np.searchsorted(part.used, members)
                 if given:
-                    matrices[unit] = to_numpy(group.gram.matrix[:, members])[members]
+                    matrices[unit] = group.gram.columns(members)[members]
         return cls(expansion, tuple(columns[unit] for unit in sorted(columns)), matrices, tuple(diagonals))
 
     @cached_property
@@ -108,7 +108,7 @@ class MarginUncertainty:
             for unit in part.units.tolist():
                 members = part.used[self.factors[unit].columns]
                 factor = replace(self.factors[unit], columns=np.arange(len(members)))  # of these kernel values alone
-                spans[:, unit] = factor.left_out(to_numpy(group.gram.matrix[:, members]), diagonal, members)
+                spans[:, unit] = factor.left_out(group.gram.columns(members), diagonal, members)
         return spans
 
 

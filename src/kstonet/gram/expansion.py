@@ -1,0 +1,89 @@
+"""First layers at rows they were not trained on: what is left of them once training is over.
+
+Prediction averages over several iterates, and all of them expand on the same training rows. So they are kept together: a
+kernel value is computed once for all iterates and all units, and training rows whose coefficients are all zero are dropped.
+What is kept is float64, and small: the support vectors and their coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kstonet._records import storable
+from kstonet.gram.blocks import row_blocks
+from kstonet.gram.kernels import Kernel
+
+
+@storable(used="int q", coef="float t m q", units="int m", basis="int q | float q p")
+@dataclass(frozen=True)
+class ExpansionPart:
+    """Units that share one kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        None for units that are linear in the features.
+    basis : ndarray
+        (q, p) training rows; the numbers of the q columns that matter where a row of X holds the values themselves (linear
+        units, precomputed kernels).
+    used : ndarray of int
+        Which training rows (or features) these are.
+    coef : ndarray of shape (iterates, units, q)
+    units : ndarray of int
+        Which units of the layer these are.
+    """
+
+    kernel: Kernel | None
+    basis: np.ndarray
+    used: np.ndarray
+    coef: np.ndarray
+    units: np.ndarray
+
+    @classmethod
+    def of(cls, kernel: Kernel | None, X: np.ndarray, coef: np.ndarray, units: np.ndarray) -> ExpansionPart:
+        """Keep the training rows (or features) that have a coefficient anywhere; ``coef`` has one column for each of them."""
+        used = np.flatnonzero((coef != 0).any(axis=(0, 1)))
+        basis = used if kernel is None else kernel.basis(X, used)
+        return cls(kernel, basis, used, np.ascontiguousarray(coef[:, :, used]), units)
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        """The values the coefficients multiply, shape (rows, q)."""
+        return np.asarray(X[:, self.basis]) if self.kernel is None else self.kernel.features(X, self.basis)
+
+
+@storable(intercept="float t m")
+@dataclass(frozen=True)
+class Expansion:
+    """The first layers of some iterates.
+
+    Parameters
+    ----------
+    parts : tuple of ExpansionPart
+    intercept : ndarray of shape (iterates, units)
+    """
+
+    parts: tuple[ExpansionPart, ...]
+    intercept: np.ndarray
+
+    def blocks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray, list[np.ndarray]]]:
+        """Yield ``(rows, values, features)`` in blocks of bounded memory.
+
+        Values have shape (iterates, rows, units); features are those of every part.
+        """
+        iterates, units = self.intercept.shape
+        for rows in row_blocks(len(X), max(part.coef.shape[2] for part in self.parts)):
+            values = np.empty((iterates, rows.stop - rows.start, units))
+            features = [part.features(X[rows]) for part in self.parts]
+            for part, own in zip(self.parts, features, strict=True):
+                flat = part.coef.reshape(iterates * len(part.units), part.coef.shape[2])  # one product for all iterates
+                product = own @ flat.T
+                values[:, :, part.units] = product.reshape(len(product), iterates, len(part.units)).swapaxes(0, 1)
+            yield rows, values + self.intercept[:, None, :], features
+
+    @property
+    def n_support(self) -> int:
+        """Rows (or features) kept, over all parts."""
+        return sum(part.coef.shape[2] for part in self.parts)
