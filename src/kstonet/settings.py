@@ -1,4 +1,4 @@
-"""The settings of a training, resolved from what a user writes; a search replaces some of them and never touches an estimator."""
+"""The settings of a training. A search replaces some of them, and never touches an estimator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kstonet.gram import Gram, Kernel, make_kernel
 from kstonet.iro import IROSettings, scheduled
 from kstonet.layers import UPPER_LAYERS
 from kstonet.layers.activations import get_activation
-from kstonet.layers.base import FirstLayer
+from kstonet.layers.base import FirstLayer, UpperLayer
 from kstonet.layers.kernel import KernelLayer, UnitGroup
 from kstonet.layers.linear import LinearFirstLayer
 from kstonet.layers.regression import automatic_alpha
@@ -159,7 +159,8 @@ class TrainingSettings:
         ]
         alpha = first_alpha(self.iro.alpha, n, sizes[-1])
         head = problem.targets.new_head(self.upper_layer, sizes[-1], activation, self.penalty, alpha)
-        return Network((self.first.build(problem, sizes[0]), *uppers, head))
+        above: tuple[UpperLayer, ...] = (*uppers, head)
+        return Network((self.first.build(problem, sizes[0]), *above))
 
     def with_parameters(self, parameters: dict[str, Any]) -> TrainingSettings:
         """The settings with values for parameters of the estimator that a search chooses."""

@@ -80,7 +80,7 @@ class TrainedNetwork:
     chosen: dict[str, Any] = field(default_factory=dict)
     choice: dict[str, Any] = field(default_factory=dict)
 
-    # -- facts -------------------------------------------------------------------------------------------------------------
+    # -- facts ---------------------------------------------------------------------------------------------------------------
 
     @property
     def kernel(self) -> Kernel | None:
@@ -121,7 +121,7 @@ class TrainedNetwork:
             raise TypeError("a regression has no class probabilities; ask for mean, distribution or interval.")
         return self.targets
 
-    # -- what every network answers ----------------------------------------------------------------------------------------
+    # -- what every network answers ------------------------------------------------------------------------------------------
 
     def outputs(self, X: np.ndarray) -> np.ndarray:
         """Outputs of every averaged iterate, in the units of training, shape (iterates, n, outputs)."""
@@ -152,7 +152,7 @@ class TrainedNetwork:
             raise ValueError("the model was fitted with residuals=None, without intervals; fit with residuals='crossfit'.")
         return self.uncertainty.moments(self.scaler.forward(X), order)
 
-    # -- regression --------------------------------------------------------------------------------------------------------
+    # -- regression ----------------------------------------------------------------------------------------------------------
 
     def distribution(self, X: np.ndarray, order: int = 1) -> PredictiveDistribution:
         """The predictive distribution of new observations, in the units of the targets."""
@@ -171,7 +171,7 @@ class TrainedNetwork:
         distribution = self.distribution(X)
         return (distribution if kind == "prediction" else distribution.of_mean).interval(coverage)
 
-    # -- classification ----------------------------------------------------------------------------------------------------
+    # -- classification ------------------------------------------------------------------------------------------------------
 
     def proba(self, X: np.ndarray, *, tempered: bool = True) -> np.ndarray:
         """Class probabilities, averaged over the iterates; tempered by the calibration unless that is declined."""

@@ -161,7 +161,7 @@ class _Training:
             record |= self._watch(network)
         return record
 
-    # -- the model of some iterates --------------------------------------------------------------------------------------------
+    # -- the model of some iterates ------------------------------------------------------------------------------------------
 
     def _model(self, states: Sequence[IROState]) -> TrainedNetwork:
         """The averaged network, without intervals."""
@@ -183,8 +183,7 @@ class _Training:
         every = self.settings.residuals == "loo"  # leaving rows out asks for the exact support of every iterate
         solved = firsts[-1].exact(firsts, self.inputs, latents, self.problem.weights, every)
         return [
-            replace(state, network=Network((first, *state.network.uppers)))
-            for state, first in zip(states, solved, strict=True)
+            replace(state, network=Network((first, *state.network.uppers))) for state, first in zip(states, solved, strict=True)
         ]
 
     def _with_intervals(self, model: TrainedNetwork, states: Sequence[IROState]) -> TrainedNetwork:

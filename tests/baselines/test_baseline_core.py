@@ -7,8 +7,8 @@ from sklearn.metrics import log_loss, mean_squared_error
 from kstonet.baselines.feedforward import FeedForward, count_parameters, dropout_masks, split
 from kstonet.baselines.losses import CrossEntropy, SquaredError
 from kstonet.baselines.optimizers import SGD, Adam, Momentum, make_optimizer, shrink
-from kstonet.scaling import Scaler
 from kstonet.layers.activations import ACTIVATIONS, get_activation
+from kstonet.scaling import Scaler
 
 SIZES = (4, 5, 3, 2)
 

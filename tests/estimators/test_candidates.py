@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from kstonet.estimators.candidates import TUNABLE, Candidate, Grids, default_grids
 
 from kstonet import KStoNetRegressor
-from kstonet.estimators.candidates import TUNABLE, Candidate, Grids, default_grids
 from kstonet.gram.kernels import RBF, Laplacian
 from kstonet.tuning.recipes import EVIDENCE, KernelRecipe, Kitchen
 

@@ -2,20 +2,20 @@
 
 import pickle
 
+import kstonet.estimators.intervals
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_linnerud
 from sklearn.metrics import log_loss
 
-import kstonet.estimators.intervals
 import kstonet.uncertainty.cross_fitting
 from kstonet import KStoNetClassifier, KStoNetRegressor, StoNetClassifier, StoNetRegressor
 from kstonet.datasets import make_measurement_error
+from kstonet.layers.moments import FIRST_LAYER
 from kstonet.metrics import coverage, mean_width
 from kstonet.solvers.svr import solve_svr
 from kstonet.uncertainty.cross_fitting import cross_fitted
 from kstonet.uncertainty.distribution import BETWEEN
-from kstonet.layers.moments import FIRST_LAYER
 from kstonet.uncertainty.network import MarginUncertainty, NetworkUncertainty
 
 FAST = {"max_iter": 8, "n_average": 3, "n_imputation_steps": 10, "random_state": 0}

@@ -3,12 +3,12 @@
 import copy
 from dataclasses import replace
 
+import kstonet.estimators.probabilities
 import numpy as np
 import pytest
 from scipy.special import expit, logit, softmax
 from sklearn.datasets import load_iris, make_blobs
 
-import kstonet.estimators.probabilities
 import kstonet.iro
 from kstonet import KStoNetClassifier, StoNetClassifier
 from kstonet.uncertainty.logits import bootstrap_scale, honest_temperature

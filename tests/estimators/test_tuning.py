@@ -6,6 +6,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from kstonet.estimators.candidates import Candidate
+from kstonet.estimators.search import _arena, _trained
 from sklearn.base import clone
 from sklearn.metrics import mean_squared_error
 
@@ -13,8 +15,6 @@ import kstonet.estimators.base
 import kstonet.estimators.kstonet
 from kstonet import KStoNetClassifier, KStoNetRegressor, KStoNetRegressorCV
 from kstonet.estimators import candidates
-from kstonet.estimators.candidates import Candidate
-from kstonet.estimators.search import _arena, _trained
 from kstonet.gram.kernels import RBF
 from kstonet.tuning import parts, relevance
 from kstonet.tuning.parts import validation_parts

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kstonet.gram import DenseGram, Gram, GramTooLargeError, cholesky, dense, make_kernel
+from kstonet.gram import DenseGram, Gram, GramTooLargeError, cholesky, make_kernel
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError
 from kstonet.gram.memory import available_memory, readable_bytes
 from kstonet.gram.pivoted import LowRankSolver, PivotedCholesky
@@ -94,7 +94,7 @@ def test_products_and_sub_solves(dtype):
 
 
 def test_cross_comes_in_blocks(monkeypatch):
-    monkeypatch.setattr(dense, "BLOCK_BYTES", 8 * 100 * 7)
+    monkeypatch.setattr("kstonet.gram.blocks.BLOCK_BYTES", 8 * 100 * 7)
     X = RNG.normal(size=(100, 3))
     kernel = make_kernel("rbf", X)
     gram = DenseGram(X, kernel)

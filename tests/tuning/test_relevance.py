@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 
 from kstonet.gram import make_kernel
 from kstonet.tuning import relevance
-from kstonet.tuning.relevance import PRIOR, SHAPES, Pairs, evidence_length_scales, negative_evidence
+from kstonet.tuning.relevance import PRIOR, Pairs, evidence_kernels, evidence_length_scales, negative_evidence, reference_kernel
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
@@ -18,15 +18,15 @@ START = 0.5
 
 
 def pairs(kernel):
-    return Pairs.of(X, kernel)
+    return Pairs.of(X, reference_kernel(kernel).power)
 
 
-@pytest.mark.parametrize("kernel", SHAPES)
+@pytest.mark.parametrize("kernel", evidence_kernels())
 def test_gradient_is_that_of_finite_differences(kernel):
     def value(parameters):
-        return negative_evidence(parameters, pairs(kernel), Y, kernel, START)[0]
+        return negative_evidence(parameters, pairs(kernel), Y, reference_kernel(kernel), START)[0]
 
-    gradient = negative_evidence(PARAMETERS, pairs(kernel), Y, kernel, START)[1]
+    gradient = negative_evidence(PARAMETERS, pairs(kernel), Y, reference_kernel(kernel), START)[1]
     np.testing.assert_allclose(gradient, approx_fprime(PARAMETERS, value, 1e-6), rtol=1e-4, atol=1e-4)
 
 
@@ -50,11 +50,11 @@ def test_value_of_the_laplacian_kernel_is_the_normal_density():
 
 def evidence(kernel):
     """Without the prior and with the constant of the normal density."""
-    value = -negative_evidence(PARAMETERS, pairs(kernel), Y, kernel, START)[0]
+    value = -negative_evidence(PARAMETERS, pairs(kernel), Y, reference_kernel(kernel), START)[0]
     return value + 0.5 * PRIOR**2 * ((PARAMETERS[:3] - START) ** 2).sum() - 0.5 * Y.size * np.log(2 * np.pi)
 
 
-@pytest.mark.parametrize("kernel", SHAPES)
+@pytest.mark.parametrize("kernel", evidence_kernels())
 def test_irrelevant_features_get_long_scales(kernel):
     X = np.random.default_rng(1).normal(size=(150, 5))
     X[:, 4] = 0.0  # a constant feature does no harm
@@ -64,12 +64,12 @@ def test_irrelevant_features_get_long_scales(kernel):
     assert np.isfinite(scales).all()
 
 
-@pytest.mark.parametrize("kernel", SHAPES)
+@pytest.mark.parametrize("kernel", evidence_kernels())
 def test_the_given_gamma_is_the_optimum(kernel):
     """The kernel of a gamma and its scales is the same for every gamma, and no multiple of it has more evidence."""
     one, other = (evidence_length_scales(X, Y, kernel, gamma) for gamma in (1.0, 0.1))
     K = make_kernel(kernel, X, gamma=1.0, length_scale=one)(X, X)
-    np.testing.assert_allclose(make_kernel(kernel, X, gamma=0.1, length_scale=other)(X, X), K, rtol=1e-10)
+    np.testing.assert_allclose(make_kernel(kernel, X, gamma=0.1, length_scale=other)(X, X), K, rtol=1e-10, atol=1e-8)
 
     def profiled(factor):
         """Evidence with the prior, over amplitude and noise, of all scales multiplied by a factor."""
@@ -78,7 +78,9 @@ def test_the_given_gamma_is_the_optimum(kernel):
         start = np.log(3) * (1.0 if kernel == "laplacian" else 0.5)
 
         def rest(parameters):
-            value, gradient = negative_evidence(np.append(scales, parameters), pairs(kernel), Y, kernel, start)
+            value, gradient = negative_evidence(
+                np.append(scales, parameters), pairs(kernel), Y, reference_kernel(kernel), start
+            )
             return value, gradient[3:]
 
         return minimize(rest, [0.0, -2.0], jac=True, bounds=relevance.BOUNDS[1:]).fun

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, multivariate_t, norm, t
 
+from kstonet.layers.moments import FIRST_LAYER
 from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution
-from kstonet.layers.moments import FIRST_LAYER
 from kstonet.uncertainty.noise_model import NoiseModel
 
 

@@ -17,8 +17,8 @@ from kstonet.baselines.losses import Loss
 from kstonet.baselines.optimizers import SOLVERS, Optimizer, make_optimizer
 from kstonet.baselines.training import DivergedError, EpochState, Rows, train
 from kstonet.estimators.multi_target_svr import validated_weights
-from kstonet.scaling import Scaler
 from kstonet.layers.activations import get_activation
+from kstonet.scaling import Scaler
 
 
 def _whole(value: Any) -> bool:

@@ -12,10 +12,10 @@ from kstonet.baselines.base import BaseNetwork
 from kstonet.baselines.documentation import ATTRIBUTES, PARAMETERS
 from kstonet.baselines.tasks import NetworkClassifier, NetworkRegressor
 from kstonet.baselines.training import EpochState
-from kstonet.scaling import Scaler
 from kstonet.gram import Kernel, make_kernel
-from kstonet.gram.blocks import cross_blocks
+from kstonet.gram.dense import cross_blocks
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
+from kstonet.scaling import Scaler
 
 
 class KernelInputs(BaseNetwork):

@@ -1,4 +1,4 @@
-"""What all four estimators share: their parameters checked, a problem and settings made of them, and scikit-learn's conventions.
+"""What all four estimators share: parameters are checked and made into a problem and settings; scikit-learn's conventions.
 
 The way of X through ``fit``: validated rows become a :class:`~kstonet.problem.Problem`; the parameters become
 :class:`~kstonet.settings.TrainingSettings`, some of them chosen by a search; :func:`~kstonet.training.train` makes the
@@ -93,7 +93,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         """Values for the parameters asked for, by a search on the training rows."""
         raise NotImplementedError
 
-    # -- parameters ------------------------------------------------------------------------------------------------------------
+    # -- parameters ----------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         """Refuse parameters before any work is done."""
@@ -169,7 +169,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    # -- training --------------------------------------------------------------------------------------------------------------
+    # -- training ------------------------------------------------------------------------------------------------------------
 
     def _rows(self, X: np.ndarray, y: np.ndarray, sample_weight: Any) -> Rows:
         """Rows that take part in training: latent values imputed for those of weight zero would enter noise and penalty.
@@ -229,7 +229,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         trained = self.trained_
         return Choice(trained.chosen, trained.choice) if trained.chosen else None
 
-    # -- prediction --------------------------------------------------------------------------------------------------------------
+    # -- prediction ----------------------------------------------------------------------------------------------------------
 
     def _check_X(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

@@ -31,7 +31,7 @@ from kstonet.problem import Rows
 from kstonet.tuning.candidates import CS, KERNELS, LENGTH_SCALES, SIZES, TUNABLE, Grids, gamma_grid, hashable
 from kstonet.tuning.parts import Part, larger_part, validation_parts
 from kstonet.tuning.recipes import EVIDENCE
-from kstonet.tuning.relevance import SHAPES
+from kstonet.tuning.relevance import evidence_kernels
 from kstonet.tuning.search import search
 
 _PARAMETERS = """
@@ -214,7 +214,8 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
                 f"kernel={self.kernel!r}: X holds features or kernel values; 'precomputed' must be the only choice."
             )
         if not grids.recipes:
-            raise ValueError(f"kernel={self.kernel!r}: length_scale='evidence' needs a kernel among {', '.join(SHAPES)}.")
+            known = ", ".join(evidence_kernels())
+            raise ValueError(f"kernel={self.kernel!r}: length_scale='evidence' needs a kernel among {known}.")
         return grids
 
     def _parts(self, rows: Rows, seed: int, regression: bool, counted: np.ndarray, params: dict[str, Any]) -> list[Part]:

@@ -14,7 +14,7 @@ from kstonet._checks import require, whole
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.gram import Gram, Kernel, make_gram, make_kernel
-from kstonet.gram.blocks import cross_blocks
+from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_solution import SVRProgress, SVRSolution
 
@@ -269,14 +269,15 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        out = np.tile(self.intercept_, (X.shape[0], 1))
-        if len(self._kept_rows) == 0:  # every target fits inside the tube as a constant
-            return out[:, 0] if self._single_target else out
-        if self.kernel == "precomputed":
-            X = X[:, self._kept_rows]
-        for rows, values in cross_blocks(self.kernel_, X, self._X_fit[self._kept_rows]):
-            out[rows] += values @ self.dual_coef_.T
+        out = np.concatenate([values[0] for _, values, _ in self.expansion().blocks(X)])
         return out[:, 0] if self._single_target else out
+
+    def expansion(self) -> Expansion:
+        """The fitted functions at new rows: their support vectors and coefficients."""
+        check_is_fitted(self)
+        kept, units = self._kept_rows, np.arange(len(self.intercept_))
+        basis = self.kernel_.basis(self._X_fit, kept)
+        return Expansion((ExpansionPart(self.kernel_, basis, kept, self.dual_coef_[None], units),), self.intercept_[None])
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())

@@ -2,14 +2,20 @@
 
 from kstonet.gram.base import Gram
 from kstonet.gram.dense import DenseGram
-from kstonet.gram.kernels import KERNEL_NAMES, Kernel, make_kernel
-from kstonet.gram.make import make_gram
+from kstonet.gram.kernels import KERNEL_NAMES, Kernel, kernel_names, make_kernel, register_kernel
+from kstonet.gram.making import gram_names, make_gram, register_gram
 from kstonet.gram.memory import GramTooLargeError
 
-__all__ = ["KERNEL_NAMES", "DenseGram", "Gram", "GramTooLargeError", "Kernel", "make_gram", "make_kernel"]
-
-from kstonet._records import storable as _storable  # until the gram branch is merged
-from kstonet.gram import kernels as _k
-
-for _c in (_k.RBF, _k.Laplacian, _k.Matern, _k.Linear, _k.Polynomial, _k.ArcCosine, _k.Precomputed):
-    _storable()(_c)
+__all__ = [
+    "KERNEL_NAMES",
+    "DenseGram",
+    "Gram",
+    "GramTooLargeError",
+    "Kernel",
+    "gram_names",
+    "kernel_names",
+    "make_gram",
+    "make_kernel",
+    "register_gram",
+    "register_kernel",
+]

@@ -1,7 +1,10 @@
-"""The Gram protocol: all that a solver may ask of a kernel matrix.
+"""The Gram protocol: all that the library asks of a kernel matrix.
 
 Vectors are stacked as *rows*: an array of shape (m, n) is m vectors, one per hidden unit. A product of a few rows with
 a large symmetric matrix reads the matrix once and keeps every unit's data contiguous.
+
+Arrays that go in and out are of the Gram's own kind, which :meth:`Gram.array` makes: NumPy arrays, or tensors on some device.
+Methods said to return NumPy do so wherever the Gram lives: prediction and uncertainty run on the CPU.
 """
 
 from __future__ import annotations
@@ -9,7 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from kstonet._arrays import Array
+from kstonet.gram.expansion import ExpansionPart
+from kstonet.gram.kernels import Kernel
 
 
 class ShiftedSolver(Protocol):
@@ -27,13 +34,26 @@ class ShiftedSolver(Protocol):
 
 @runtime_checkable
 class Gram(Protocol):
-    """A positive semi-definite n×n matrix, wherever and however it is stored."""
+    """A positive semi-definite n×n matrix, wherever and however it is stored.
+
+    The contract that an implementation has to satisfy is written as tests, in ``tests/gram/contract.py``.
+
+    See Also
+    --------
+    kstonet.gram.make_gram : Choose and make a Gram.
+    kstonet.gram.register_gram : Make an implementation available as ``solver=name``.
+    """
 
     n: int
     dtype: Any
+    kernel: Kernel
+
+    def array(self, values: Any) -> Array:
+        """``values`` as a float64 array of the kind, and on the device, that the methods of this Gram take."""
+        ...
 
     def product(self, rows: Array) -> Array:
-        """K applied to every row, in the Gram's own precision."""
+        """K applied to every row, exact for the stored matrix."""
         ...
 
     def shifted(self, shift: float) -> ShiftedSolver:
@@ -44,12 +64,20 @@ class Gram(Protocol):
         """(K[indices, indices] + shift·I)⁻¹ applied to every row, in full precision."""
         ...
 
+    def columns(self, indices: np.ndarray) -> np.ndarray:
+        """Kernel values of all training rows against some of them, as a float64 NumPy array of shape (n, q)."""
+        ...
+
     def diagonal(self) -> Array:
         """k(x, x) for every training row."""
         ...
 
     def cross(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Blocks of k(X, training rows), a bounded number of rows at a time, for prediction."""
+        """Blocks of k(X, training rows), a bounded number of rows at a time."""
+        ...
+
+    def expansion(self, coef: np.ndarray, units: np.ndarray) -> ExpansionPart:
+        """What prediction at new rows needs, from NumPy dual coefficients of shape (iterates, units, n)."""
         ...
 
     @property

@@ -1,13 +1,10 @@
-"""Blocks of kernel values of bounded memory."""
+"""Blocks of rows whose kernel values fit into a bounded amount of memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from sklearn import get_config
-
-from kstonet._arrays import Array, like
-from kstonet.gram.kernels import Kernel
 
 BLOCK_BYTES = 64 * 2**20  # size of one block of kernel values while building or predicting
 
@@ -19,9 +16,3 @@ def row_blocks(rows: int, columns: int, most: int | None = None) -> Iterator[sli
     step = step if most is None else min(step, most)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
-
-
-def cross_blocks(kernel: Kernel, X: Array, X_train: Array) -> Iterator[tuple[slice, Array]]:
-    """Yield ``(rows, k(X[rows], X_train))`` in blocks of bounded memory, for prediction."""
-    for rows in row_blocks(X.shape[0], X_train.shape[0]):
-        yield rows, kernel(like(X_train, X[rows]), X_train)

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from kstonet._arrays import Array, astype, like, low_precision, machine_epsilon, namespace, to_numpy, zeros
-from kstonet.gram.blocks import cross_blocks, row_blocks
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError
 from kstonet.gram.expansion import ExpansionPart
-from kstonet.gram.kernels import Kernel, Precomputed
+from kstonet.gram.kernels import Kernel
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
 from kstonet.gram.pivoted import LEFT_OUT, LowRankSolver, PivotedCholesky
 
@@ -27,6 +27,12 @@ class _Shifted:
 
     def solve(self, rows: Array) -> Array:
         return self.factor.solve(rows)
+
+
+def cross_blocks(kernel: Kernel, X: Array, X_train: Array) -> Iterator[tuple[slice, Array]]:
+    """Yield ``(rows, k(X[rows], X_train))`` in blocks of bounded memory, for prediction."""
+    for rows in row_blocks(X.shape[0], X_train.shape[0]):
+        yield rows, kernel(like(X_train, X[rows]), X_train)
 
 
 class DenseGram:
@@ -74,7 +80,7 @@ class DenseGram:
         limit = DEFAULT_FRACTION * self._available_memory(X) if max_memory is None else max_memory
         require_memory(self.n, self.bytes_needed(self.n, dtype), limit, held, given=max_memory is not None)
         X = astype(X, xp.float64)
-        if isinstance(kernel, Precomputed):
+        if kernel.precomputed:
             self._X = X[:, :0]  # prediction needs the number of training rows only
             self._matrix = self._from_user(X)
         else:
@@ -241,13 +247,9 @@ class DenseGram:
                 continue
         raise np.linalg.LinAlgError("a block of the Gram matrix is not positive semi-definite, whatever the jitter")
 
-    def columns(self, indices: Any) -> np.ndarray:
-        """Kernel values of all training rows against some of them, shape (n, q), as NumPy."""
-        return to_numpy(self._matrix[:, indices])
-
-    def expansion(self, coef: np.ndarray, units: np.ndarray) -> ExpansionPart:
-        """The functions with the dual coefficients (iterates, units, n), at new rows; rows without a coefficient are dropped."""
-        return ExpansionPart.of(self.kernel, to_numpy(self._X), coef, units)
+    def columns(self, indices: np.ndarray) -> np.ndarray:
+        """Kernel values of all training rows against some of them, as a float64 NumPy array of shape (n, q)."""
+        return to_numpy(self._matrix[indices].T).astype(np.float64, copy=False)  # K is symmetric, and its rows are contiguous
 
     def diagonal(self) -> Array:
         """k(x, x) for every training row."""
@@ -257,6 +259,18 @@ class DenseGram:
     def cross(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """Yield ``(rows, k(X[rows], training rows))`` in blocks of bounded memory."""
         return cross_blocks(self.kernel, X, self._X)
+
+    def expansion(self, coef: np.ndarray, units: np.ndarray) -> ExpansionPart:
+        """What prediction at new rows needs: the training rows that have a coefficient, and the coefficients.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (iterates, units, n)
+            Dual coefficients.
+        units : ndarray of int
+            Which units of a layer these are.
+        """
+        return ExpansionPart.of(self.kernel, to_numpy(self._X), coef, units)
 
     @property
     def held_shift(self) -> float | None:

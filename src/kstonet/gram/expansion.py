@@ -1,8 +1,8 @@
 """First layers at rows they were not trained on: what is left of them once training is over.
 
 Prediction averages over several iterates, and all of them expand on the same training rows. So they are kept together: a
-kernel value is computed once for all iterates and all units, and rows that no unit of no iterate uses are dropped. What is
-kept is float64, and small: the support vectors and their coefficients.
+kernel value is computed once for all iterates and all units, and training rows whose coefficients are all zero are dropped.
+What is kept is float64, and small: the support vectors and their coefficients.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from kstonet._records import storable
 from kstonet.gram.blocks import row_blocks
-from kstonet.gram.kernels import Kernel, Precomputed
+from kstonet.gram.kernels import Kernel
 
 
 @storable(used="int q", coef="float t m q", units="int m", basis="int q | float q p")
@@ -46,21 +46,17 @@ class ExpansionPart:
     def of(cls, kernel: Kernel | None, X: np.ndarray, coef: np.ndarray, units: np.ndarray) -> ExpansionPart:
         """Keep the training rows (or features) that have a coefficient anywhere; ``coef`` has one column for each of them."""
         used = np.flatnonzero((coef != 0).any(axis=(0, 1)))
-        basis = used if kernel is None or isinstance(kernel, Precomputed) else X[used]
+        basis = used if kernel is None else kernel.basis(X, used)
         return cls(kernel, basis, used, np.ascontiguousarray(coef[:, :, used]), units)
 
     @property
     def holds_values(self) -> bool:
         """Whether a row of X holds the features themselves, so that the basis is column numbers."""
-        return self.kernel is None or isinstance(self.kernel, Precomputed)
+        return self.kernel is None or self.kernel.precomputed
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """The values the coefficients multiply, shape (rows, q)."""
-        if self.holds_values:
-            return np.asarray(X[:, self.basis])
-        if not len(self.basis):  # every unit is a constant
-            return np.empty((len(X), 0))
-        return np.asarray(self.kernel(X, self.basis))
+        return np.asarray(X[:, self.basis]) if self.kernel is None else self.kernel.features(X, self.basis)
 
 
 @storable(intercept="float t m")

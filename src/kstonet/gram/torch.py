@@ -34,7 +34,9 @@ class _TorchCholesky:
         return torch.cholesky_solve(astype(rows, self._factor.dtype).T, self._factor).T
 
 
-def torch_gram(X: np.ndarray, kernel: Kernel, device: str, max_memory: float | None = None) -> TorchGram:
+def torch_gram(
+    X: np.ndarray, kernel: Kernel, device: str, max_memory: float | None = None, dtype: str = "float64"
+) -> TorchGram:
     """A Gram of NumPy rows on a device that torch knows by name ("cpu", "cuda", "cuda:1")."""
     try:
         rows = torch.as_tensor(X, device=device)
@@ -42,7 +44,7 @@ def torch_gram(X: np.ndarray, kernel: Kernel, device: str, max_memory: float | N
             _TorchCholesky(torch.eye(2, device=device)).solve(torch.ones(1, 2, device=device))
     except (RuntimeError, AssertionError) as error:  # torch without CUDA raises the latter
         raise ValueError(f"device={device!r} is not usable here ({error}); use None for the CPU without torch.") from error
-    return TorchGram(rows, kernel, max_memory=max_memory)
+    return TorchGram(rows, kernel, dtype=dtype, max_memory=max_memory)
 
 
 class TorchGram(DenseGram):

@@ -1,7 +1,8 @@
 """The layer protocols: a layer is a conditional distribution π(output | input) that answers the questions of the algorithms.
 
 Hidden values are arrays of shape (n, units), one row per observation. The inputs of a layer are the *raw* hidden values of
-the layer below; the layer applies the activation itself, as in eq. (Kstoneteq). Layers are immutable: a refit returns a new one.
+the layer below; the layer applies the activation itself, as in eq. (Kstoneteq). Layers are immutable: a refit
+returns a new one.
 
 A network is one :class:`FirstLayer`, whose inputs are data, and one or more :class:`UpperLayer`, whose inputs are latent.
 """

@@ -110,7 +110,7 @@ class KernelLayer:
             "n_support": float(self.n_support.mean()),
         }
 
-    # -- the distribution --------------------------------------------------------------------------------------------------
+    # -- the distribution ----------------------------------------------------------------------------------------------------
 
     def mean(self, inputs: Any = None) -> np.ndarray:
         if self.fitted is None:
@@ -130,7 +130,7 @@ class KernelLayer:
         """The density has kinks; its inverse variance is the stiffness that matters to a sampler."""
         return 1.0 / svr_noise_variance(self.C, self.epsilon)
 
-    # -- what is automatic -------------------------------------------------------------------------------------------------
+    # -- what is automatic ---------------------------------------------------------------------------------------------------
 
     @property
     def _typical_C(self) -> float:
@@ -162,7 +162,7 @@ class KernelLayer:
         """The penalty of an SVR layer is that of its C."""
         return self
 
-    # -- refits ------------------------------------------------------------------------------------------------------------
+    # -- refits --------------------------------------------------------------------------------------------------------------
 
     def refit(self, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         return self.refit_versions([self], inputs, [outputs], [sample_weight])[0]
@@ -239,12 +239,12 @@ class KernelLayer:
             first = np.empty((len(X), len(version.C)))
             for group, solution, own in zip(version.groups, version.solutions, features, strict=True):
                 first[:, group.units] = own @ solution.coef.T
-            return first + version.intercept
+            return np.asarray(first + version.intercept)
 
         return values
 
     def uncertainty(
         self, expansion: Expansion, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None
     ) -> MarginUncertainty:
-        grams = [(group.gram, group.units, solution.margin) for group, solution in zip(self.groups, self.solutions, strict=True)]
-        return MarginUncertainty.of(grams, expansion)
+        pairs = zip(self.groups, self.solutions, strict=True)
+        return MarginUncertainty.of([(group.gram, group.units, own.margin) for group, own in pairs], expansion)

@@ -10,12 +10,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from kstonet.gram.expansion import Expansion, ExpansionPart
-from kstonet.onnx_export.functions import kernel_diagonal, kernel_values
-from kstonet.onnx_export.graph import Value, op, product
-from kstonet.onnx_export.network import quadratic_forms
 from kstonet.layers.linear import LinearUncertainty
 from kstonet.layers.margin import ROUNDING, MarginFactor
 from kstonet.layers.svr_uncertainty import MarginUncertainty
+from kstonet.onnx_export.graph import Value, op, product
+from kstonet.onnx_export.network import quadratic_forms
 
 BLOCK = 128  # rows of an inverse factor: large enough for a fast product, small enough to leave out most of its zeros
 
@@ -25,7 +24,7 @@ def first_features(x: Value, expansion: Expansion) -> list[Value]:
     features = []
     for k, part in enumerate(map(_not_empty, expansion.parts)):
         with x.graph.scope(f"kernel_{k}"):
-            features.append(x.take(part.basis, axis=0) if part.kernel is None else kernel_values(part.kernel, x, part.basis))
+            features.append(x.take(part.basis, axis=0) if part.kernel is None else part.kernel.graph_values(x, part.basis))
     return features
 
 
@@ -85,7 +84,7 @@ def _margin_variance(first: MarginUncertainty, x: Value, features: list[Value]) 
                 weight[k] = 1.0 / (margin.ones @ margin.ones)
         explained = op("Concat", *(_explained(values, margin) for margin in margins), axis=0)
         rest = 1.0 - product(lift, values)
-        diagonal = kernel_diagonal(part.kernel, x)
+        diagonal = part.kernel.graph_diagonal(x)
         unexplained = diagonal - explained
         unexplained = op("Where", op("Greater", unexplained, diagonal * ROUNDING), unexplained, 0.0)
         pieces.append(unexplained + weight[:, None] * rest * rest)

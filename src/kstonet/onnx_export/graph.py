@@ -10,6 +10,7 @@ Arrays and numbers among the operands become constants. The same operation on th
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,8 +51,52 @@ class Value:
     def __neg__(self) -> Value:
         return op("Neg", self)
 
+    def __pow__(self, exponent: float) -> Value:
+        return op("Pow", self, float(exponent))
+
+    def __abs__(self) -> Value:
+        return op("Abs", self)
+
     __radd__ = __add__
     __rmul__ = __mul__
+
+    def exp(self) -> Value:
+        """Exponential function."""
+        return op("Exp", self)
+
+    def sqrt(self) -> Value:
+        """Square root."""
+        return op("Sqrt", self)
+
+    def sign(self) -> Value:
+        """-1, 0 or 1."""
+        return op("Sign", self)
+
+    def minimum(self, most: float) -> Value:
+        """The smaller of a value and a number."""
+        return op("Min", self, most)
+
+    def maximum(self, least: float) -> Value:
+        """The larger of a value and a number."""
+        return op("Max", self, least)
+
+    def arccos(self) -> Value:
+        """The angle in [0, π] of a cosine, to the last digits of float64: onnxruntime's own is of float32.
+
+        θ = θ₀ + arcsin(sin(θ - θ₀)) with θ₀ of float32; the arcsine of so small a number is the number.
+        """
+        types = self.graph.types
+        sine = ((1.0 - self) * (1.0 + self)).sqrt()
+        start = op("Cast", op("Acos", op("Cast", self, to=types.FLOAT)), to=types.DOUBLE)
+        return start + sine * op("Sin", 0.5 * math.pi - start) - self * op("Sin", start)
+
+    def left_product(self, matrix: np.ndarray, *bias: np.ndarray) -> Value:
+        """A constant matrix times this one, plus a column."""
+        return product(matrix, self, *bias)
+
+    def split(self, rows: int) -> tuple[Value, ...]:
+        """The rows of a matrix, shape (1, n) each."""
+        return self.graph.node("Split", [self], {"axis": 0}, outputs=rows) if rows > 1 else (self,)
 
     def sum(self, axis: int, *, keepdims: bool = False) -> Value:
         """Sum along one axis."""
@@ -134,6 +179,11 @@ class Graph:
         self._made: dict[str, tuple[Value, ...]] = {}
         self._scope = ""
 
+    @property
+    def types(self) -> Any:
+        """ONNX's numbers of the types of tensors."""
+        return self._onnx.TensorProto
+
     @contextmanager
     def scope(self, name: str) -> Iterator[None]:
         """Names made inside start with ``name/``, for whoever looks at the graph."""
@@ -145,8 +195,7 @@ class Graph:
 
     def input(self, name: str, columns: int) -> Value:
         """Rows that the graph is handed: float64, any number of them."""
-        types = self._onnx.TensorProto
-        self._inputs.append(self._onnx.helper.make_tensor_value_info(name, types.DOUBLE, ["rows", columns]))
+        self._inputs.append(self._onnx.helper.make_tensor_value_info(name, self.types.DOUBLE, ["rows", columns]))
         return Value(self, name)
 
     def constant(self, array: Any) -> Value:

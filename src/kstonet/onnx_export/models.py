@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 import kstonet
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
-from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.onnx_export.first_layer import first_features, first_values, first_variance
 from kstonet.onnx_export.graph import Graph, Output, Value, op, storable
 from kstonet.onnx_export.network import forward, variances
@@ -121,9 +120,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
 
 
 def _of_svr(model: MultiTargetSVR, x: Value) -> dict[str, Output]:
-    kept, targets = model._kept_rows, len(model.intercept_)
-    part = ExpansionPart(model.kernel_, model._X_fit[kept], kept, model.dual_coef_[None], np.arange(targets))
-    expansion = Expansion((part,), model.intercept_[None])
+    expansion, targets = model.expansion(), len(model.intercept_)
     mean = first_values(first_features(x, expansion), expansion).mean(0)
     return {"mean": _per_row(mean, targets, model._single_target)}
 

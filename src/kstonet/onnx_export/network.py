@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from kstonet.layers.base import UpperLayer
+from kstonet.layers.regression import RegressionUncertainty
 from kstonet.onnx_export.functions import ACTIVATIONS
 from kstonet.onnx_export.graph import Value, op
-from kstonet.layers.regression import RegressionUncertainty
 
 
 def forward(first: Value, uppers: Sequence[Sequence[UpperLayer]]) -> list[Value]:
@@ -24,7 +24,7 @@ def forward(first: Value, uppers: Sequence[Sequence[UpperLayer]]) -> list[Value]
     for depth, layers in enumerate(zip(*uppers, strict=True)):
         with first.graph.scope(f"layer_{depth + 1}"):
             weights, intercept = (np.stack(arrays) for arrays in zip(*map(_coefficients, layers), strict=True))
-            value, _ = ACTIVATIONS[layers[0].activation.name]  # type: ignore[attr-defined]
+            value, _ = ACTIVATIONS[layers[0].activation.name]
             values.append(weights @ value(values[-1]) + intercept[:, :, None])
     return values
 
@@ -35,7 +35,7 @@ def _coefficients(layer: Any) -> tuple[np.ndarray, np.ndarray]:
     return layer.coefficients()  # type: ignore[no-any-return]
 
 
-def variances(values: Sequence[Value], first: Value, uppers: Sequence[Sequence[RegressionUncertainty]]) -> tuple[Value, Value]:
+def variances(values: Sequence[Value], first: Value, uppers: Sequence[Sequence[Any]]) -> tuple[Value, Value]:
     """Variance of the outputs from the first layer and from the regression layers, shape (iterates, outputs, n) each.
 
     Parameters

@@ -27,6 +27,7 @@ from kstonet.trained import TrainedNetwork
 
 Model = KStoNetRegressor | KStoNetClassifier | StoNetRegressor | StoNetClassifier | MultiTargetSVR
 
+
 @dataclass(frozen=True)
 class Layout:
     """The attributes of a fitted model, with their types: those it always has, and those it may have."""
@@ -170,15 +171,12 @@ def _drop_unstorable_choice(state: dict[str, Any]) -> set[str]:
     trained = state.get("trained_")
     if not isinstance(trained, TrainedNetwork):
         return set()
-    left_out = set()
-    for name, public in (("chosen", "tuned_"), ("choice", "tuning_")):
-        try:
-            Encoder().encode(getattr(trained, name))
-        except NotStorableError:
-            trained = replace(trained, **{name: {}})
-            left_out.add(public)
-    state["trained_"] = trained
-    return left_out
+    try:
+        Encoder().encode([trained.chosen, trained.choice])
+    except NotStorableError:
+        state["trained_"] = replace(trained, chosen={}, choice={})
+        return {"tuned_", "tuning_"}
+    return set()
 
 
 def _check_metadata(metadata: dict[str, Any]) -> None:

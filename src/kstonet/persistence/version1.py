@@ -48,9 +48,8 @@ def upgraded(attributes: dict[str, Any], residuals: str | None) -> dict[str, Any
     else:
         expect("_y_scaler" in given and "_single_target" in given, "it has neither classes nor a scale of its targets")
         targets = NumericTargets(given["_y_scaler"], given["_single_target"])
-        noise, factor = given.get("_noise_model"), given.get("_factor")
-        known = noise is not None and factor is not None
-        calibration = IntervalCalibration(noise, factor, given.get("_honest")) if known else None
+        known = "_noise_model" in given and "_factor" in given
+        calibration = IntervalCalibration(given["_noise_model"], given["_factor"], given.get("_honest")) if known else None
     trained = TrainedNetwork(
         scaler=given["_x_scaler"],
         targets=targets,

@@ -28,7 +28,7 @@ def support_share(subject: Subject) -> np.ndarray | None:
 def fitted_section(subject: Subject) -> list[Markup]:
     """Parameters, sizes, seconds and versions."""
     model = subject.model
-    outputs = count(len(model.classes_), "class") if hasattr(model, "classes_") else count(model.trained_.targets.n_outputs, "target")
+    outputs = count(model.trained_.targets.n_outputs, "class" if hasattr(model, "classes_") else "target")
     units = " – ".join(map(str, model.trained_.hidden_layer_sizes))
     facts: dict[str, Any] = {
         "Model": type(model).__name__,

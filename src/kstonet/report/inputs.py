@@ -207,7 +207,8 @@ def _targets(name: str, y: Any, n: int, column: int, model: Any) -> np.ndarray:
         table = values.reshape(n, -1)
         if table.shape[1] != model.trained_.targets.n_outputs:
             raise ValueError(
-                f"{name} holds {table.shape[1]} targets, the model was fitted on {model.trained_.targets.n_outputs}; give all of them."
+                f"{name} holds {table.shape[1]} targets, the model was fitted on "
+                f"{model.trained_.targets.n_outputs}; give all of them."
             )
         return np.asarray(table[:, column])
     unknown = sorted({str(value) for value in set(values.ravel().tolist()) - set(model.classes_.tolist())})

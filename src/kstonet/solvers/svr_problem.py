@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from kstonet._records import storable
 from kstonet._arrays import Array, argsort_rows, like, namespace, take_along_rows, to_numpy
+from kstonet._records import storable
 
 ROUNDING = 1e-9  # of the bound
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kstonet._records import storable
 from kstonet._arrays import Array, namespace
+from kstonet._records import storable
 from kstonet.solvers.svr_problem import SVRProblem
 
 PER_TARGET = (

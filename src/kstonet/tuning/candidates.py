@@ -10,7 +10,7 @@ import numpy as np
 
 from kstonet.gram import make_kernel
 from kstonet.tuning.recipes import EVIDENCE, KernelRecipe, Kitchen
-from kstonet.tuning.relevance import SHAPES
+from kstonet.tuning.relevance import evidence_kernels
 
 TUNABLE = ("kernel", "gamma", "length_scale", "C", "hidden_layer_sizes", "noise_variance")
 
@@ -84,10 +84,10 @@ def default_grids(given: dict[str, Any], X: np.ndarray, weights: np.ndarray | No
     """
     values = {name: hashable(given[name]) for name in TUNABLE}
     asked = {name for name, value in values.items() if is_tune(value)}
-    if "length_scale" in asked and "kernel" not in asked and values["kernel"] not in SHAPES:
+    if "length_scale" in asked and "kernel" not in asked and values["kernel"] not in evidence_kernels():
         raise ValueError(
-            f"length_scale='tune' needs a kernel among {', '.join(SHAPES)}, or 'tune'; with kernel={given['kernel']!r} give "
-            "the scales yourself."
+            f"length_scale='tune' needs a kernel among {', '.join(evidence_kernels())}, or 'tune'; with "
+            f"kernel={given['kernel']!r} give the scales yourself."
         )
     own = [name for name in ("kernel", "gamma", "C", "epsilon") if isinstance(hashable(given[name]), tuple)]
     if "hidden_layer_sizes" in asked and own:

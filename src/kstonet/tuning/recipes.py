@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from kstonet.gram import Kernel, make_kernel
-from kstonet.gram.kernels import resolve_gamma
-from kstonet.tuning.relevance import SHAPES, evidence_length_scales
+from kstonet.gram.kernels import resolve_gamma, takes_gamma
+from kstonet.tuning.relevance import evidence_kernels, evidence_length_scales
 
 EVIDENCE = "evidence"
-WITHOUT_GAMMA = ("linear", "arccos0", "arccos1", "arccos2", "precomputed")
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,12 @@ class KernelRecipe:
     @property
     def possible(self) -> bool:
         """Whether length scales can be learned, if they are to be."""
-        return self.length_scale != EVIDENCE or self.kernel in SHAPES
+        return self.length_scale != EVIDENCE or self.kernel in evidence_kernels()
 
     @property
     def finished(self) -> bool:
         """Whether gamma has no say: the kernel brings its own, or has none."""
-        return not self.per_unit and (not isinstance(self.kernel, str) or self.kernel in WITHOUT_GAMMA)
+        return not self.per_unit and not (isinstance(self.kernel, str) and takes_gamma(self.kernel))
 
     @property
     def per_unit(self) -> bool:

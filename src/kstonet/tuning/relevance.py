@@ -7,13 +7,15 @@ climbed by L-BFGS with exact derivatives. A feature that does not matter gets a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
+
+from kstonet.gram import kernel_names, make_kernel
+from kstonet.gram.kernels import Stationary
 
 MOST_ROWS = 1000  # an evaluation costs rows³; with 400 the scales of eight features differ much from draw to draw
 MOST_DIFFERENCES = 2**25  # pairs of rows · features, a quarter of a gigabyte: with many features fewer rows
@@ -21,44 +23,25 @@ MAX_ITER = 60
 PRIOR = 0.5  # inverse standard deviation of log scales around their common start: holds scales that the data do not know
 BOUNDS = ((-4.0, 5.0), (-3.0, 6.0), (-12.0, 1.0))  # log scale over its start, log amplitude, log noise
 
-#: k and dk/ds as functions of s, the sum of scaled squared (absolute, for the Laplacian kernel) differences.
-SHAPES: dict[str, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]] = {}
+
+def reference_kernel(kernel: str) -> Stationary | None:
+    """The kernel of a name with the gamma that makes a length scale of one its standard form; None where there is no such form.
+
+    The evidence needs a sum over the features and its derivative, which :class:`~kstonet.gram.kernels.Stationary` kernels have.
+    """
+    made = make_kernel(kernel, np.empty((0, 1)), gamma=1.0)
+    return replace(made, gamma=1.0 / made.gamma_power) if isinstance(made, Stationary) else None
 
 
-def _shape(name: str) -> Callable[..., Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]]:
-    def register(
-        function: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-    ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-        SHAPES[name] = function
-        return function
+def evidence_kernels() -> tuple[str, ...]:
+    """Names of the kernels whose length scales can be learned.
 
-    return register
-
-
-@_shape("rbf")
-def _rbf(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    k = np.exp(-s / 2.0)
-    return k, -k / 2.0
-
-
-@_shape("laplacian")
-def _laplacian(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    k = np.exp(-s)
-    return k, -k
-
-
-@_shape("matern32")
-def _matern32(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r = np.sqrt(3.0 * s)
-    decay = np.exp(-r)
-    return (1.0 + r) * decay, -1.5 * decay
-
-
-@_shape("matern52")
-def _matern52(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r = np.sqrt(5.0 * s)
-    decay = np.exp(-r)
-    return (1.0 + r + r * r / 3.0) * decay, -5.0 / 6.0 * (1.0 + r) * decay
+    Examples
+    --------
+    >>> "rbf" in evidence_kernels(), "poly" in evidence_kernels()
+    (True, False)
+    """
+    return tuple(name for name in kernel_names() if reference_kernel(name) is not None)
 
 
 @dataclass(frozen=True)
@@ -69,7 +52,7 @@ class Pairs:
     ----------
     i, j : ndarray of int, shape (pairs,)
     differences : ndarray of shape (p, pairs)
-        Squared; absolute for the Laplacian kernel.
+        Absolute, to the power that the kernel sums.
     """
 
     i: np.ndarray
@@ -77,17 +60,17 @@ class Pairs:
     differences: np.ndarray
 
     @classmethod
-    def of(cls, X: np.ndarray, kernel: str) -> Pairs:
-        """Of the rows of X."""
+    def of(cls, X: np.ndarray, power: int) -> Pairs:
+        """Make the pairs of the rows of X."""
         i, j = np.tril_indices(len(X), -1)
         differences = np.abs(X.T[:, i] - X.T[:, j])
-        if kernel != "laplacian":
+        if power == 2:
             differences *= differences
         return cls(i, j, differences)
 
 
 def negative_evidence(
-    parameters: np.ndarray, pairs: Pairs, Y: np.ndarray, kernel: str, start: float
+    parameters: np.ndarray, pairs: Pairs, Y: np.ndarray, kernel: Stationary, start: float
 ) -> tuple[float, np.ndarray]:
     """Minus the log evidence of all columns of ``Y`` (with the prior), and its gradient.
 
@@ -97,16 +80,15 @@ def negative_evidence(
         Logarithms of the length scales, of the amplitude and of the noise variance.
     pairs : Pairs
     Y : ndarray of shape (n, k)
-    kernel : str
-        One of ``SHAPES``.
+    kernel : Stationary
+        From :func:`reference_kernel`.
     start : float
         Log length scale the prior is centred at.
     """
     p, (n, k) = len(pairs.differences), Y.shape
-    power = 1.0 if kernel == "laplacian" else 2.0
-    weights = np.exp(-power * parameters[:p])
+    weights = np.exp(-kernel.power * parameters[:p])
     amplitude, noise = np.exp(parameters[p:])
-    below, slope = SHAPES[kernel](weights @ pairs.differences)  # k(x, x) = 1
+    below, slope = kernel.slopes(weights @ pairs.differences)  # k(x, x) = 1
     covariance = np.diag(np.full(n, amplitude + noise))
     covariance[pairs.i, pairs.j] = amplitude * below
     factor = cho_factor(covariance, lower=True, overwrite_a=True)  # of the lower half alone
@@ -117,7 +99,7 @@ def negative_evidence(
     outer = np.einsum("ik,ik->i", solved[pairs.i], solved[pairs.j]) - k * inverse[pairs.i, pairs.j]
     trace = (solved * solved).sum() - k * np.trace(inverse)
     gradient = np.empty(p + 2)
-    gradient[:p] = power * amplitude * weights * (pairs.differences @ (outer * slope)) + PRIOR**2 * away
+    gradient[:p] = kernel.power * amplitude * weights * (pairs.differences @ (outer * slope)) + PRIOR**2 * away
     gradient[p] = -amplitude * (outer @ below + 0.5 * trace)
     gradient[p + 1] = -0.5 * noise * trace
     return float(value), gradient
@@ -132,11 +114,12 @@ def evidence_length_scales(X: np.ndarray, Y: np.ndarray, kernel: str, gamma: flo
         Standardised features.
     Y : ndarray of shape (n, k)
         Standardised targets.
-    kernel : {"rbf", "matern32", "matern52", "laplacian"}
+    kernel : str
+        One of :func:`evidence_kernels`.
     gamma : float, default=1.0
         What the kernel will be given beside the scales.
     seed : int
-        Of the choice of rows, where there are many.
+        Seed of the choice of rows, where there are many.
 
     Returns
     -------
@@ -150,18 +133,21 @@ def evidence_length_scales(X: np.ndarray, Y: np.ndarray, kernel: str, gamma: flo
     >>> bool(scales[1] > 5 * scales[0])
     True
     """
+    reference = reference_kernel(kernel)
+    if reference is None:
+        raise ValueError(f"kernel={kernel!r} has no length scales to learn; use one of {', '.join(evidence_kernels())}.")
     p = X.shape[1]
     rows = np.random.default_rng(seed).permutation(len(X))[: min(MOST_ROWS, int(np.sqrt(2 * MOST_DIFFERENCES / p)))]
-    start = np.log(p) if kernel == "laplacian" else 0.5 * np.log(p)  # gamma = 1/p and 1/(2p)
+    start = np.log(p) / reference.power  # the sum of p features is then of order one: gamma = 1/(2p) of the RBF kernel
     scale_bounds, *others = BOUNDS
     found = minimize(
         negative_evidence,
         np.concatenate([np.full(p, start), [0.0, np.log(0.1)]]),
-        args=(Pairs.of(X[rows], kernel), Y[rows], kernel, start),
+        args=(Pairs.of(X[rows], reference.power), Y[rows], reference, start),
         jac=True,
         method="L-BFGS-B",
         bounds=[(start + scale_bounds[0], start + scale_bounds[1])] * p + others,
         options={"maxiter": MAX_ITER},
     )
-    scales = np.exp(found.x[:p])  # for exp(-s) and exp(-s/2): gamma = 1 and 1/2
-    return np.asarray(scales * gamma if kernel == "laplacian" else scales * np.sqrt(2.0 * gamma))
+    ratio = gamma / reference.gamma
+    return np.asarray(np.exp(found.x[:p]) * (ratio if reference.gamma_power == 1 else np.sqrt(ratio)))

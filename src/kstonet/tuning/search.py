@@ -179,7 +179,11 @@ def _kitchen(problem: Problem, seed: int) -> tuple[Scaler, Kitchen]:
 
 
 def _screened(
-    settings: TrainingSettings, arenas: Sequence[Arena], recipes: Sequence[KernelRecipe], C: Sequence[Any], say: Callable[[str], None]
+    settings: TrainingSettings,
+    arenas: Sequence[Arena],
+    recipes: Sequence[KernelRecipe],
+    C: Sequence[Any],
+    say: Callable[[str], None],
 ) -> tuple[list[KernelRecipe], dict[KernelRecipe, Any], list[dict[str, Any]]]:
     """The kernels, the best first; the best C of each; and the rows of the table."""
     if len(recipes) * len(C) == 1:

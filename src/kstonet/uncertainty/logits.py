@@ -1,8 +1,8 @@
 """What the logits of a classifier are worth: their temperature, and how much their variance falls short.
 
 A network that nearly interpolates its labels has logits that are too large by a factor, the *temperature* (Guo et al. 2017),
-which out-of-sample predictions of the training rows reveal. The recursion's variance of the logits is too small as well: it takes the
-latent values of the hidden layers for data, and labels say little about them. No residual shows by how much, since the true
+which out-of-sample predictions of the training rows reveal. The recursion's variance of the logits is too small as well: it
+takes the latent values of the hidden layers for data, and labels say little about them. No residual shows by how much, since the true
 logits are never seen. A *parametric bootstrap* (Efron & Tibshirani 1993, ch. 6) does: let the tempered model be the truth, draw
 labels from it, train on them, and look how far the logits come back from where they are known to be.
 
@@ -26,9 +26,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
 
 from kstonet.iro import IROSettings, IROState, iro
+from kstonet.layers.moments import Moments
 from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.cross_fitting import cross_fitted
-from kstonet.layers.moments import Moments
 
 HOTTEST = 100.0  # bound of the temperature, either way
 ITERATIONS = 20  # of the replicate

@@ -92,9 +92,7 @@ def left_out_moments(uncertainty: NetworkUncertainty, states: Sequence[IROState]
     """
     firsts, chain = [state.network.first for state in states], last_chain(states)
     fitted = np.stack([layer.mean(inputs) for layer in firsts])
-    shifts, variance = uncertainty.first.left_out(
-        firsts[-len(chain) :], uncertainty.expansion, inputs, states[-1].latents[0]
-    )
+    shifts, variance = uncertainty.first.left_out(firsts[-len(chain) :], uncertainty.expansion, inputs, states[-1].latents[0])
     moments = uncertainty.averaged(fitted, variance[:, :, None] * np.eye(variance.shape[1]))
     values = fitted[-len(chain) :] + np.stack(shifts)
     ends = [forward_above(state.network.uppers, own)[-1] for state, own in zip(chain, values, strict=True)]

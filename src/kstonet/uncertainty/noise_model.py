@@ -1,8 +1,8 @@
 """What the recursion cannot know: the noise of the data, its growth and tails, and the scale of the first layer's variance.
 
 Eq. (finalvar) takes the noise from *training* residuals. Where the network nearly interpolates these say little about new
-rows, and the first layer's variance has the scale of the kernel's prior whatever the data. Out-of-sample residuals (left out, or
-cross-fitted) with the variances that belong to them tell both. For every output
+rows, and the first layer's variance has the scale of the kernel's prior whatever the data. Out-of-sample residuals (left out,
+or cross-fitted) with the variances that belong to them tell both. For every output
 
     residual_i / sqrt(V_i) ~ Student's t of variance one,   V_i = noise · exp(growth · mean_i) + scale · first_i + other_i,
 

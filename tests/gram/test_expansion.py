@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from kstonet.gram import dense as dense_gram
 from kstonet.gram import make_kernel
 from kstonet.gram.expansion import Expansion, ExpansionPart
 
@@ -23,7 +22,7 @@ def test_values_are_the_sums_over_all_rows(monkeypatch):
     assert len(part_rbf.basis) == 20  # rows without a coefficient are gone
     assert part_linear.basis.tolist() == [1, 2]
     intercept = rng.normal(size=(3, 3))
-    monkeypatch.setattr(dense_gram, "BLOCK_BYTES", 8 * 20 * 4)  # four rows at a time
+    monkeypatch.setattr("kstonet.gram.blocks.BLOCK_BYTES", 8 * 20 * 4)  # four rows at a time
     blocks = list(Expansion((part_rbf, part_linear), intercept).blocks(new))
     assert [rows.stop - rows.start for rows, _, _ in blocks] == [4, 4, 3]
     values = np.concatenate([block for _, block, _ in blocks], axis=1)

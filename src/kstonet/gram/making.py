@@ -1,0 +1,134 @@
+"""Which Gram to use: :func:`make_gram` chooses and makes one, :func:`register_gram` adds one from outside the package."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from kstonet.gram.base import Gram
+from kstonet.gram.dense import DenseGram
+from kstonet.gram.kernels import Kernel
+
+
+class GramFactory(Protocol):
+    """Makes a Gram of NumPy training rows; refuses with a ValueError what it cannot do, such as a device it does not know."""
+
+    def __call__(self, X: np.ndarray, kernel: Kernel, *, device: str | None, dtype: str, max_memory: float | None) -> Gram:
+        """Make the Gram."""
+        ...
+
+
+def _dense(X: np.ndarray, kernel: Kernel, *, device: str | None, dtype: str, max_memory: float | None) -> Gram:
+    """The whole matrix in memory: NumPy on the CPU, or PyTorch on a device."""
+    if device is None:
+        return DenseGram(X, kernel, dtype=dtype, max_memory=max_memory)
+    try:
+        from kstonet.gram.torch import torch_gram
+    except ImportError as error:
+        raise ImportError(f"device={device!r} needs PyTorch: pip install kstonet[gpu].") from error
+    return torch_gram(X, kernel, device, max_memory, dtype)
+
+
+AUTO = "auto"
+_GRAMS: dict[str, GramFactory] = {"dense": _dense}
+
+
+def register_gram(name: str, factory: GramFactory) -> None:
+    """Make a Gram available as ``solver=name``.
+
+    Parameters
+    ----------
+    name : str
+        The name users write.
+    factory : callable
+        ``factory(X, kernel, *, device, dtype, max_memory)`` returns a :class:`Gram` of NumPy training rows; a class with such a
+        constructor is one. It has to refuse what it cannot do: a device it does not know, memory it would exceed.
+
+    Raises
+    ------
+    ValueError
+        Where the name belongs to another Gram.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet.gram import DenseGram, make_gram, make_kernel, register_gram
+    >>> class Verbose(DenseGram):
+    ...     def __init__(self, X, kernel, *, device, dtype, max_memory):
+    ...         super().__init__(X, kernel, dtype=dtype, max_memory=max_memory)
+    ...         print(f"{len(X)} rows")
+    >>> register_gram("verbose", Verbose)
+    >>> X = np.zeros((3, 1))
+    >>> gram = make_gram(X, make_kernel("rbf", X), solver="verbose")
+    3 rows
+    """
+    known = AUTO if name == AUTO else _GRAMS.get(name)
+    if known is not None and _place(known) != _place(factory):
+        raise ValueError(f"solver={name!r} is {known!r} already; choose another name.")
+    _GRAMS[name] = factory
+
+
+def _place(code: object) -> tuple[object, object]:
+    """Where a class or function is defined: a notebook cell that runs again registers its Gram again."""
+    return getattr(code, "__module__", None), getattr(code, "__qualname__", code)
+
+
+def gram_names() -> tuple[str, ...]:
+    """Names that ``solver`` takes.
+
+    Examples
+    --------
+    >>> gram_names()[:2]
+    ('auto', 'dense')
+    """
+    return (AUTO, *_GRAMS)
+
+
+def make_gram(
+    X: np.ndarray,
+    kernel: Kernel,
+    *,
+    solver: str = AUTO,
+    device: str | None = None,
+    dtype: str = "float64",
+    max_memory: float | None = None,
+) -> Gram:
+    """Choose and make the Gram matrix of some training rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Training rows; the matrix itself for a precomputed kernel.
+    kernel : Kernel
+        From :func:`kstonet.gram.make_kernel`.
+    solver : str, default="auto"
+        "dense" keeps the whole matrix in memory; other names are those of :func:`register_gram`. "auto" is "dense".
+    device : str, optional
+        None is NumPy on the CPU; "cuda" a GPU, or any other device name that PyTorch knows.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the stored values.
+    max_memory : float, optional
+        Bytes the Gram and its factor may take; default 80 % of the available memory.
+
+    Returns
+    -------
+    Gram
+
+    Raises
+    ------
+    GramTooLargeError
+        Before anything is allocated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet.gram import make_gram, make_kernel
+    >>> X = np.linspace(0, 1, 4)[:, None]
+    >>> make_gram(X, make_kernel("rbf", X, gamma=1.0)).product(np.ones((1, 4))).round(3)
+    array([[2.904, 3.431, 3.431, 2.904]])
+    """
+    if not isinstance(solver, str) or solver not in gram_names():
+        raise ValueError(f"solver={solver!r} is unknown; use one of {', '.join(gram_names())}.")
+    make = _GRAMS["dense" if solver == AUTO else solver]
+    return make(X, kernel, device=device, dtype=dtype, max_memory=max_memory)
