@@ -16,7 +16,7 @@ from kstonet.baselines.feedforward import BLOCK_VALUES, FeedForward, dropout_mas
 from kstonet.baselines.losses import Loss
 from kstonet.baselines.optimizers import SOLVERS, Optimizer, make_optimizer
 from kstonet.baselines.training import DivergedError, EpochState, Rows, train
-from kstonet.estimators.multi_target_svr import validated_weights
+from kstonet.estimators.weights import validated_weights
 from kstonet.layers.activations import get_activation
 from kstonet.scaling import Scaler
 
