@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SECONDS = "seconds"
-VALIDATION = ("validation_", "val_")  # what the estimators and the baselines put before a measure of validation rows
+VALIDATION = ("validation_", "val_")  # what the histories of different models put before a measure of validation rows
 
 
 class TrainingPathDisplay(Display):
     """Loss of the training and validation rows, per iteration or second; where asked, with the seconds by part.
 
-    Reads ``history_`` of every estimator and baseline of this library. Give the ``axes_`` of one display to the next to
+    Reads ``history_`` of every estimator of this library, and of models with a history of this form. Give the ``axes_`` of one display to the next to
     compare models.
 
     Parameters

@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kstonet.baselines.feedforward import BLOCK_VALUES, FeedForward, dropout_masks
-from kstonet.baselines.losses import Loss
-from kstonet.baselines.optimizers import SOLVERS, Optimizer, make_optimizer
-from kstonet.baselines.training import DivergedError, EpochState, Rows, train
+from experiments.baselines.feedforward import BLOCK_VALUES, FeedForward, dropout_masks
+from experiments.baselines.losses import Loss
+from experiments.baselines.optimizers import SOLVERS, Optimizer, make_optimizer
+from experiments.baselines.training import DivergedError, EpochState, Rows, train
 from kstonet.estimators.multi_target_svr import validated_weights
 from kstonet.estimators.scaling import Scaler
 from kstonet.layers.activations import get_activation

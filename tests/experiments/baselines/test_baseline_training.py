@@ -9,8 +9,8 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 
-from kstonet.baselines import DNNClassifier, DNNRegressor, KernelNetworkClassifier, KernelNetworkRegressor
-from kstonet.baselines.optimizers import Adam
+from experiments.baselines import DNNClassifier, DNNRegressor, KernelNetworkClassifier, KernelNetworkRegressor
+from experiments.baselines.optimizers import Adam
 
 REGRESSORS = [DNNRegressor, KernelNetworkRegressor]
 CLASSIFIERS = [DNNClassifier, KernelNetworkClassifier]
