@@ -7,8 +7,9 @@ import sys
 import pytest
 
 import experiments.baselines
+import kstonet.tables
 
-MOVED = {"kstonet.baselines": experiments.baselines}
+MOVED = {"kstonet.baselines": experiments.baselines, "kstonet.cli.encoding": kstonet.tables}
 
 
 @pytest.mark.parametrize("old", MOVED)

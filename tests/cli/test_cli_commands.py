@@ -11,10 +11,10 @@ from sklearn.metrics import balanced_accuracy_score, r2_score, root_mean_squared
 
 import kstonet
 from kstonet.cli import main, training
-from kstonet.cli.encoding import TableEncoder
 from kstonet.cli.tables import read_table
 from kstonet.metrics import coverage, crps_student
 from kstonet.persistence import read_metadata
+from kstonet.tables import TableEncoder
 
 
 def library_view(files, target):
@@ -180,8 +180,8 @@ def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
     fit = ("fit", tmp_path / "flats.csv", "--target", "price", "--max-iter", 2, "--out", tmp_path / "m.kstonet")
     message = run(*fit, code=2).stderr
     assert message.strip() == (
-        "Error: values are missing: column 'area' in rows 3, 6, column 'city' in row 8. Fill them in, or let --impute put the "
-        "median or the most frequent value there."
+        "Error: values are missing: column 'area' in rows 3, 6, column 'city' in row 8. Fill them in, or let "
+        "impute=True (--impute) put the median or the most frequent value there."
     )
     assert not (tmp_path / "m.kstonet").exists()
     run(*fit, "--impute")

@@ -10,8 +10,8 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
+from kstonet._words import counted
 from kstonet.cli import options
-from kstonet.cli.messages import counted
 from kstonet.cli.output import INTERRUPTED, Output, check_writable, grid, session, titled
 from kstonet.cli.progress import TUNE, parts_text, seconds_by_part
 from kstonet.cli.tables import STDIN, read_table

@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 import kstonet
+from kstonet._words import counted, some
 from kstonet.cli import options
-from kstonet.cli.columns import CATEGORY
-from kstonet.cli.encoding import TableEncoder
-from kstonet.cli.messages import counted, some
 from kstonet.cli.output import grid, session, titled
 from kstonet.cli.scores import TITLES
 from kstonet.cli.training import plain
 from kstonet.persistence import read_metadata
+from kstonet.tables import TableEncoder
+from kstonet.tables.columns import CATEGORY
 
 
 def info(

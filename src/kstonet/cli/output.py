@@ -23,10 +23,13 @@ from rich.table import Table
 from rich.text import Text
 
 from kstonet import GramTooLargeError
-from kstonet.cli.messages import SearchInterrupted
 
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 BAD_INPUTS = (ValueError, OSError, GramTooLargeError)  # what the library raises about arguments, files and sizes
+
+
+class SearchInterrupted(BaseException):
+    """Ctrl-C during a search for parameters, where a KeyboardInterrupt would only end the candidate that is being trained."""
 
 
 @dataclass

@@ -8,8 +8,8 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from kstonet._words import counted
 from kstonet.cli import options
-from kstonet.cli.messages import counted
 from kstonet.cli.output import check_writable, session
 from kstonet.cli.prediction import prediction_table
 from kstonet.cli.scores import score

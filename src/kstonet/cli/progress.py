@@ -13,8 +13,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
-from kstonet.cli.messages import SearchInterrupted
-from kstonet.cli.output import Output
+from kstonet.cli.output import Output, SearchInterrupted
 
 TUNE = "tune"
 PARTS = ("impute", "first_layer", "regressions")

@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from kstonet.cli.columns import spelled
-from kstonet.cli.messages import InputError, counted, quoted, some
+from kstonet._words import counted, quoted, some
+from kstonet.tables import InputError
+from kstonet.tables.columns import spelled
 
 FORMATS = {
     ".csv": "csv",

@@ -32,8 +32,8 @@ VALIDATION = ("validation_", "val_")  # what the histories of different models p
 class TrainingPathDisplay(Display):
     """Loss of the training and validation rows, per iteration or second; where asked, with the seconds by part.
 
-    Reads ``history_`` of every estimator of this library, and of models with a history of this form. Give the ``axes_`` of one display to the next to
-    compare models.
+    Reads ``history_`` of every estimator of this library, and of other models with a history of this form. Give the ``axes_``
+    of one display to the next to compare models.
 
     Parameters
     ----------

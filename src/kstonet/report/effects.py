@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._words import counted
 from kstonet.report.charts import axis, chart, chooser, figure, grid, mark, sampled
 from kstonet.report.inputs import Subject, Table
-from kstonet.report.markup import Markup, count, number, paragraph
+from kstonet.report.markup import Markup, number, paragraph
 
 REPEATS = 5
 MEASURED = 100  # columns whose importance is measured
@@ -200,7 +201,7 @@ def effects_section(subject: Subject, importance: Importance, curves: Curves, wo
         ),
         _importance_chart(subject, importance, words["loss"]),
         paragraph(
-            f"Partial dependence: the mean prediction over {count(first.n_rows, 'row')} when one column is set to the same "
+            f"Partial dependence: the mean prediction over {counted(first.n_rows, 'row')} when one column is set to the same "
             f"value in all of them. {words['band']} Small strokes show where the data lie; all panels share one scale."
         ),
         chooser("Show the", list(first.curves)) or Markup(),
