@@ -13,7 +13,8 @@ ROOT = Path(kstonet.__file__).parent
 
 # A part may import from the parts before it, and from itself.
 ORDER = [
-    "_arrays", "_records", "_words", "_bar", "metrics", "gram", "solvers", "tuning", "imputation", "layers", "network",
+    "_arrays", "_records", "_words", "_files", "_progress", "_checks", "_bar", "metrics", "gram", "solvers", "tuning",
+    "imputation", "layers", "network",
     "noise", "initialisation", "iro", "uncertainty", "estimators", "tables", "plotting", "persistence", "onnx_export", "report",
     "checkpoint", "datasets", "demo", "cli",
     "baselines",  # deprecated: forwards to experiments
