@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from kstonet import __version__
-from kstonet._bar import Bar
 from kstonet._files import write_whole
+from kstonet._progress import Bar
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -16,6 +16,7 @@ from experiments.baselines.feedforward import BLOCK_VALUES, FeedForward, dropout
 from experiments.baselines.losses import Loss
 from experiments.baselines.optimizers import SOLVERS, Optimizer, make_optimizer
 from experiments.baselines.training import DivergedError, EpochState, Rows, train
+from kstonet._progress import write
 from kstonet.estimators.multi_target_svr import validated_weights
 from kstonet.estimators.scaling import Scaler
 from kstonet.layers.activations import get_activation
@@ -202,7 +203,8 @@ class BaseNetwork(BaseEstimator):
                 self._publish(state, history, rows, validation)
                 self._optimizer, self._rng = optimizer, rng
                 if self.verbose and state.epoch % int(self.verbose) == 0:
-                    print(f"[{type(self).__name__}] " + "  ".join(f"{name} {value:.5g}" for name, value in history[-1].items()))
+                    figures = "  ".join(f"{name} {value:.5g}" for name, value in history[-1].items())
+                    write(f"[{type(self).__name__}] {figures}\n")
                 if best is None or self._watched(state) < self._watched(best):
                     best = state
                 if self.callback is not None:

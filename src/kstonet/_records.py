@@ -49,7 +49,9 @@ def storable(**shapes: str) -> Callable[[Record], Record]:
     def register(record: Record) -> Record:
         known = RECORDS.setdefault(record.__name__, record)
         if (known.__module__, known.__qualname__) != (record.__module__, record.__qualname__):
-            raise ValueError(f"a storable class named {record.__name__!r} exists already, in {known.__module__}; choose another.")
+            raise ValueError(
+                f"a storable class named {record.__name__!r} exists already, in {known.__module__}; choose another."
+            )
         RECORDS[record.__name__], SHAPES[record.__name__] = record, shapes
         return record
 

@@ -140,16 +140,6 @@ def test_held_out_scores_are_those_of_evaluate(run, tmp_path, flats):
     assert held_out == pytest.approx({name: found[name] for name in held_out})
 
 
-def test_a_terminal_shows_the_training(run, tmp_path, flats, monkeypatch):
-    flats.to_csv(tmp_path / "flats.csv", index=False)
-    fit = ("fit", tmp_path / "flats.csv", "--target", "price", "--max-iter", 3, "--out", tmp_path / "m.kstonet")
-    assert "preparing intervals" not in run(*fit).stderr
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
-    shown = run(*fit).stderr
-    assert "preparing intervals" in shown
-    assert re.search(r"impute \d\.\d s, first layer \d\.\d s, regressions \d\.\d s; Ctrl-C stops", shown)
-
-
 def test_quiet_says_nothing(run, tmp_path, flats):
     flats.to_csv(tmp_path / "flats.csv", index=False)
     result = run("fit", tmp_path / "flats.csv", "--target", "price", "--max-iter", 2, "-q", "--out", tmp_path / "m.kstonet")

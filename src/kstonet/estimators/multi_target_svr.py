@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from kstonet._progress import write
 from kstonet.estimators.checks import require, whole
 from kstonet.estimators.links import DocumentationLink
 from kstonet.gram import DenseGram, Kernel, make_kernel
@@ -240,9 +241,9 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
 
     def _report(self, progress: SVRProgress) -> None:
         done = int((progress.gap <= self.tol).sum())
-        print(
+        write(
             f"[MultiTargetSVR] iteration {progress.iteration:5d}  worst gap {progress.gap.max():.2e}  "
-            f"{done}/{len(progress.gap)} targets done  {progress.seconds:.1f} s"
+            f"{done}/{len(progress.gap)} targets done  {progress.seconds:.1f} s\n"
         )
 
     @property

@@ -121,7 +121,7 @@ def test_interrupt_within_an_epoch_keeps_the_last_whole_one(diabetes, monkeypatc
 
 def test_verbose_prints_every_so_many_epochs(diabetes, capsys):
     DNNRegressor(verbose=15, **FAST).fit(*diabetes)
-    lines = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("[DNNRegressor] epoch 15  loss ")
 

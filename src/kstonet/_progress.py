@@ -1,0 +1,142 @@
+"""Progress, always on standard error: a bar of how much is done, how long it took and how long it will take; lines."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import Any
+
+WIDTH = 24
+
+
+class Bar:
+    """One line that moves on a terminal; elsewhere about ten lines in all.
+
+    Parameters
+    ----------
+    name : str
+    total : int
+    done : int, default=0
+        Finished before: they count, but not for the time that is left.
+
+    Examples
+    --------
+    >>> from kstonet._progress import Bar
+    >>> bar = Bar("training", total=3)
+    >>> bar.advance("loss 0.1")
+    >>> bar.close()
+    """
+
+    def __init__(self, name: str, total: int, done: int = 0) -> None:
+        self._name, self._total = name, total
+        self._before = self._done = done
+        self._started = time.perf_counter()
+
+    def advance(self, text: str) -> None:
+        """One more is done."""
+        self._done += 1
+        if sys.stderr.isatty():
+            self.show(text)
+        elif self._done % max(1, self._total // 10) == 0 or self._done == self._total:
+            write(self._line(text) + "\n")
+
+    def show(self, text: str) -> None:
+        """Say what goes on, with nothing more done; on a terminal only."""
+        if sys.stderr.isatty():
+            write(f"\r{self._line(text)}\x1b[K")
+
+    def clear(self) -> None:
+        """Make room for a line of something else."""
+        if sys.stderr.isatty():
+            write("\r\x1b[K")
+
+    def close(self) -> None:
+        """End the line that moves."""
+        if sys.stderr.isatty():
+            write("\n")
+
+    def _line(self, text: str) -> str:
+        filled = round(WIDTH * self._done / self._total)
+        before, after = f"[{self._name}] {'█' * filled}{'░' * (WIDTH - filled)} {self._done}/{self._total}  ", ""
+        here = self._done - self._before
+        if here:
+            spent = time.perf_counter() - self._started
+            after = f"  {duration(spent)}, {duration(spent / here * (self._total - self._done))} left"
+        if sys.stderr.isatty():  # a line that wraps cannot move
+            text = text[: max(0, shutil.get_terminal_size().columns - 1 - len(before) - len(after))]
+        return before + text + after
+
+
+class Progress:
+    """What a training shows while it runs.
+
+    Parameters
+    ----------
+    name : str
+    total : int
+        Iterations to come.
+    verbose : int
+        0: nothing. 1: a bar with the loss and the time left (on a terminal one line that moves; elsewhere about ten lines).
+        2: a line per iteration with the seconds of every part.
+
+    Examples
+    --------
+    >>> from kstonet._progress import Progress
+    >>> progress = Progress("KStoNetRegressor", total=1, verbose=1)
+    >>> progress.update({"loss": 0.1})
+    >>> progress.close()
+    """
+
+    def __init__(self, name: str, total: int, verbose: int) -> None:
+        self._name, self._verbose, self._bar = name, verbose, Bar(name, total)
+
+    def update(self, record: dict[str, Any]) -> None:
+        """Show one more iteration."""
+        if self._verbose >= 2:
+            write(
+                f"[{self._name}] iteration {record['iteration']:4d}  {losses(record)}  SVR gap {record['svr_gap']:.1e}  "
+                f"seconds: impute {record['seconds_impute']:.2f}, first layer {record['seconds_first_layer']:.2f}, "
+                f"regressions {record['seconds_regressions']:.2f}\n"
+            )
+        elif self._verbose:
+            self._bar.advance(losses(record))
+
+    def close(self) -> None:
+        """End the line that moves."""
+        if self._verbose == 1:
+            self._bar.close()
+
+
+def losses(record: dict[str, Any]) -> str:
+    """The losses of one iteration, to read.
+
+    Examples
+    --------
+    >>> from kstonet._progress import losses
+    >>> losses({"loss": 0.25, "validation_loss": 0.5})
+    'loss 0.25, validation 0.5'
+    """
+    text = f"loss {record['loss']:.4g}"
+    return text if "validation_loss" not in record else f"{text}, validation {record['validation_loss']:.4g}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    Examples
+    --------
+    >>> from kstonet._progress import duration
+    >>> duration(8.31), duration(400), duration(9000)
+    ('8.3 s', '6.7 min', '2.5 h')
+    """
+    for size, unit in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def write(text: str) -> None:
+    """To standard error, at once."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
