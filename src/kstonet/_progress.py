@@ -140,3 +140,18 @@ def write(text: str) -> None:
     """To standard error, at once."""
     sys.stderr.write(text)
     sys.stderr.flush()
+
+
+def status(line: str, *, final: bool = False) -> None:
+    """A line that is rewritten in place on a terminal; elsewhere, such as in a log, only the final one is written.
+
+    Examples
+    --------
+    >>> from kstonet._progress import status
+    >>> status("downloading: 3 MB")
+    >>> status("downloaded: 5 MB", final=True)
+    """
+    if sys.stderr.isatty():
+        write(f"\r\x1b[K{line}" + ("\n" if final else ""))
+    elif final:
+        write(f"{line}\n")

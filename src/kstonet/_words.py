@@ -1,4 +1,4 @@
-"""Words of the messages: short lists and plain numbers."""
+"""Words of the messages: short lists, counts, sizes."""
 
 from __future__ import annotations
 
@@ -53,3 +53,17 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     """
     plural = many or (f"{one}es" if one.endswith("s") else f"{one}s")
     return f"{number:,} {one if number == 1 else plural}"
+
+
+def readable_bytes(count: float) -> str:
+    """A number of bytes in a unit that suits it.
+
+    Examples
+    --------
+    >>> readable_bytes(2_500_000_000), readable_bytes(512)
+    ('2.5 GB', '512 bytes')
+    """
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} bytes"

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from kstonet._files import destination
-from kstonet._words import counted
+from kstonet._words import counted, readable_bytes
 from kstonet.cli import options
 from kstonet.cli.output import INTERRUPTED, Output, grid, session, titled
 from kstonet.cli.progress import TUNE, parts_text, seconds_by_part
@@ -155,7 +155,7 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
         f"({parts_text(seconds)}, intervals and set-up {rest:.1f} s)",
         "Fit": f"{'accuracy' if 'class' in target.task else 'R²'} {history[-1]['score']:.4g} on the training rows",
         "Held out": training.held_out.said if training.held_out else "",
-        "Saved": f"{path} ({Path(path).stat().st_size / 1000:,.0f} kB)" if path else "",
+        "Saved": f"{path} ({readable_bytes(Path(path).stat().st_size)})" if path else "",
         "Stopped": "by Ctrl-C" if training.interrupted else "",
     }
     output.say(grid({name: text for name, text in lines.items() if text}))

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 import kstonet
-from kstonet._words import counted, some
+from kstonet._words import counted, readable_bytes, some
 from kstonet.cli import options
 from kstonet.cli.output import grid, session, titled
 from kstonet.cli.scores import TITLES
@@ -54,7 +54,7 @@ def _changed(model: Any) -> dict[str, Any]:
 def _shown(values: dict[str, Any]) -> Group:
     target, training, held_out = (values[name] or {} for name in ("target", "training", "held_out"))
     lines = {
-        "File": f"{values['file']} ({values['bytes'] / 1000:,.0f} kB)",
+        "File": f"{values['file']} ({readable_bytes(values['bytes'])})",
         "Model": values["class"],
         "Target": f"{target['name']!r}, {target['task']} ({target['reason']})" if target else None,
         "Classes": some(values["classes"], 10) if values["classes"] else None,
