@@ -130,8 +130,8 @@ def _pooch() -> Any:
         import pooch
     except ImportError as error:
         raise ImportError(
-            "downloading data sets needs the package pooch: pip install 'kstonet[data]'. Without it, provide the files by hand; "
-            "kstonet.datasets.load says how with download_if_missing=False."
+            "downloading data sets needs the package pooch: pip install 'kstonet[data]'. Without it, provide the files by "
+            "hand; kstonet.datasets.load says how with download_if_missing=False."
         ) from error
     return pooch
 

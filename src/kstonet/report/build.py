@@ -56,7 +56,7 @@ def build_report(
     classes = hasattr(model, "classes_")
     view: Any = ClassificationView(subject) if classes else RegressionView(subject)
     comparison = compare(subject)
-    importance = permutation_importance(subject, view.outputs, view.row_losses, view.overall)
+    importance = permutation_importance(subject, view.outputs, view.loss)
     sections = [
         Section("scores", "Scores", view.scores(comparison)),
         Section(

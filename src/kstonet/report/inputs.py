@@ -90,6 +90,23 @@ class Table:
             changed[:, column] = values
         return Table(changed, self.names, self.encode)
 
+    def part(self, columns: list[int]) -> Any:
+        """Some of the columns alone; those of a frame are numbered, as two of them may have the same name."""
+        if not hasattr(self.values, "iloc"):
+            return self.values[:, columns]
+        part = self.values.iloc[:, columns]
+        return part.set_axis(range(len(columns)), axis=1)
+
+    def with_part(self, columns: list[int], part: Any) -> Table:
+        """The same rows with other values in some columns, given as :meth:`part` returns them."""
+        changed = self.values.copy()
+        if hasattr(changed, "isetitem"):
+            for k, column in enumerate(columns):
+                changed.isetitem(column, part.iloc[:, k].array)
+        else:
+            changed[:, columns] = part
+        return Table(changed, self.names, self.encode)
+
     def labels(self, rows: Any) -> list[str]:
         """What some rows are called: by the frame's index, or by their position, from 0."""
         return [str(label) for label in (self.values.index[rows] if hasattr(self.values, "iloc") else rows)]
