@@ -16,6 +16,7 @@ from experiments.baselines.feedforward import BLOCK_VALUES, FeedForward, dropout
 from experiments.baselines.losses import Loss
 from experiments.baselines.optimizers import SOLVERS, Optimizer, make_optimizer
 from experiments.baselines.training import DivergedError, EpochState, Rows, train
+from kstonet._checks import both_or_neither, require
 from kstonet._progress import write
 from kstonet.estimators.multi_target_svr import validated_weights
 from kstonet.estimators.scaling import Scaler
@@ -104,13 +105,7 @@ class BaseNetwork(BaseEstimator):
 
     def _check_arguments(self) -> None:
         for name, (valid, demand) in self._rules().items():
-            value = getattr(self, name)
-            try:
-                good = valid(value)
-            except (TypeError, ValueError):  # a word where a number belongs
-                good = False
-            if not good:
-                raise ValueError(f"{name}={value!r} must be {demand}.")
+            require(name, getattr(self, name), valid, demand)
         get_activation(self.activation)
 
     def _check_weights(self, sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
@@ -123,9 +118,7 @@ class BaseNetwork(BaseEstimator):
         return np.asarray(weights / weights.mean())
 
     def _check_validation(self, X_val: Any, y_val: Any) -> bool:
-        if (X_val is None) != (y_val is None):
-            given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
-            raise ValueError(f"{given} was given without {missing}: validation needs both or neither.")
+        both_or_neither(X_val, y_val, ("X_val", "y_val"), "validation")
         return X_val is not None
 
     # -- inputs: a kernel network overrides the first three --------------------------------------------------------------

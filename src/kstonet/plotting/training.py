@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from kstonet.metrics.checks import Floats, check_choice
+from kstonet._checks import Floats, check_choice
 from kstonet.plotting.inputs import innermost, model_name
 from kstonet.plotting.style import (
     AREAS,

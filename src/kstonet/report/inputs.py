@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from kstonet._checks import both_or_neither
 from kstonet.estimators.base import BaseStoNet
 from kstonet.plotting.inputs import chosen_column
 
@@ -192,9 +193,7 @@ def read_subject(
     check_is_fitted(model)
     if model._precomputed:
         raise ValueError("kernel='precomputed': the columns of X are kernel values; a report needs features to speak about.")
-    if (X_train is None) != (y_train is None):
-        given, missing = ("X_train", "y_train") if y_train is None else ("y_train", "X_train")
-        raise ValueError(f"{given} is given without {missing}; a report needs both, or neither.")
+    both_or_neither(X_train, y_train, ("X_train", "y_train"), "a report")
     rows = Table.of("X", X, encode, model)
     column = 0 if hasattr(model, "classes_") else chosen_column(target, len(model._y_scaler.mean))
     observed = _targets("y", y, len(rows), column, model)

@@ -199,7 +199,7 @@ def test_bad_kernels_are_named(arguments, message):
 
 def test_bad_data_is_named(diabetes):
     X, y = diabetes
-    with pytest.raises(ValueError, match="X_val was given without y_val"):
+    with pytest.raises(ValueError, match="y_val=None: validation takes X_val and y_val together"):
         DNNRegressor(**FAST).fit(X, y, X_val=X)
     with pytest.raises(ValueError, match="y_val has 2 targets and y has 1"):
         DNNRegressor(**FAST).fit(X, y, X_val=X, y_val=np.column_stack([y, y]))
