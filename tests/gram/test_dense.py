@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+from kstonet._words import readable_bytes
 from kstonet.gram import DenseGram, Gram, GramTooLargeError, cholesky, make_kernel
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError
-from kstonet.gram.memory import available_memory, readable_bytes
+from kstonet.gram.memory import available_memory
 from kstonet.gram.pivoted import LowRankSolver, PivotedCholesky
 
 RNG = np.random.default_rng(3)

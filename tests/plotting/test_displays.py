@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from experiments.baselines import DNNRegressor
 from kstonet import KStoNetClassifier, KStoNetRegressor
-from kstonet.baselines import DNNRegressor
 from kstonet.datasets import make_measurement_error
 from kstonet.metrics import calibration_curve, coverage, expected_calibration_error, reliability_curve
 from kstonet.plotting import (

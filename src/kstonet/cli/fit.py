@@ -10,9 +10,10 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
+from kstonet._files import destination
+from kstonet._words import counted, readable_bytes
 from kstonet.cli import options
-from kstonet.cli.messages import counted
-from kstonet.cli.output import INTERRUPTED, Output, check_writable, grid, session, titled
+from kstonet.cli.output import INTERRUPTED, Output, grid, session, titled
 from kstonet.cli.progress import TUNE, parts_text, seconds_by_part
 from kstonet.cli.tables import STDIN, read_table
 from kstonet.cli.training import Split, new_model, parse_number, parse_units, plain, save_model, split_table, train
@@ -74,7 +75,7 @@ def fit(
     """
     with session(quiet, json, debug) as output:
         path = out or ("model.kstonet" if table == STDIN else f"{Path(table).stem}.kstonet")
-        check_writable(path)
+        destination(path, "model.kstonet")  # before the work
         parameters = {
             "hidden_layer_sizes": parse_units(units),
             "C": parse_number("C", C or (TUNE if tune else "10"), TUNE),
@@ -122,7 +123,7 @@ def tune(
     """Find good values of the parameters by validation, and show what was tried."""
     with session(quiet, json, debug) as output:
         if out is not None:
-            check_writable(out)
+            destination(out, "model.kstonet")
         parameters = {"hidden_layer_sizes": parse_units(units), "max_iter": max_iter, "random_state": seed}
         parameters |= dict.fromkeys((PARAMETERS[name] for name in over), TUNE)
         split = split_table(
@@ -154,7 +155,7 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
         f"({parts_text(seconds)}, intervals and set-up {rest:.1f} s)",
         "Fit": f"{'accuracy' if 'class' in target.task else 'R²'} {history[-1]['score']:.4g} on the training rows",
         "Held out": training.held_out.said if training.held_out else "",
-        "Saved": f"{path} ({Path(path).stat().st_size / 1000:,.0f} kB)" if path else "",
+        "Saved": f"{path} ({readable_bytes(Path(path).stat().st_size)})" if path else "",
         "Stopped": "by Ctrl-C" if training.interrupted else "",
     }
     output.say(grid({name: text for name, text in lines.items() if text}))

@@ -8,9 +8,10 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from kstonet._files import destination
+from kstonet._words import counted
 from kstonet.cli import options
-from kstonet.cli.messages import counted
-from kstonet.cli.output import check_writable, session
+from kstonet.cli.output import session
 from kstonet.cli.prediction import prediction_table
 from kstonet.cli.scores import score
 from kstonet.cli.stored import StoredModel
@@ -39,7 +40,7 @@ def predict(
     with session(quiet, json, debug) as output:
         if out != STDIN:
             format_of(out)
-            check_writable(out)
+            destination(out)
         stored = StoredModel.open(model)
         if stored.model.residuals is None:
             output.note("the model was stored without intervals; only its predictions are given.")
@@ -92,7 +93,7 @@ def report(
 ) -> None:
     """Write a page about the model and its predictions, on rows whose target is known."""
     with session(quiet, json, debug) as output:
-        check_writable(out)
+        destination(out, "report.html")
         from kstonet.report import write_report  # what it needs is not needed to predict
 
         stored = StoredModel.open(model)

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from sklearn.metrics import log_loss, matthews_corrcoef
 
 from kstonet import KStoNetClassifier
-from kstonet.cli.messages import counted
+from kstonet._words import counted
 from kstonet.cli.output import titled
 from kstonet.metrics import brier_score, coverage, crps_student, expected_calibration_error, mean_width, nll_student
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 import kstonet
-from kstonet.cli.encoding import TableEncoder
-from kstonet.cli.messages import InputError, quoted
+from kstonet._words import quoted
 from kstonet.cli.target import Target
 from kstonet.persistence import read_metadata
+from kstonet.tables import InputError, TableEncoder
 
 
 @dataclass(frozen=True)

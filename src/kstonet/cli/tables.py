@@ -7,12 +7,13 @@ import io
 import math
 import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from kstonet.cli.columns import spelled
-from kstonet.cli.messages import InputError, counted, quoted, some
+from kstonet._files import open_whole
+from kstonet._words import counted, quoted, some
+from kstonet.tables import InputError
+from kstonet.tables.columns import spelled
 
 FORMATS = {
     ".csv": "csv",
@@ -146,12 +147,15 @@ def _need_pyarrow(kind: str) -> None:
 def write_table(table: pd.DataFrame, place: str) -> None:
     """Write a table to a file, in the format its name says, or to standard output ("-", CSV)."""
     kind = format_of(place)
-    if kind in ("csv", "tsv"):
-        target: Any = sys.stdout if place == STDIN else place
-        table.to_csv(target, index=False, sep="\t" if kind == "tsv" else ",", encoding="utf-8")
+    if place == STDIN:
+        table.to_csv(sys.stdout, index=False)
         return
-    _need_pyarrow(kind)
-    if kind == "parquet":
-        table.to_parquet(place, index=False)
-    else:
-        table.reset_index(drop=True).to_feather(place)
+    if kind in ("parquet", "feather"):
+        _need_pyarrow(kind)
+    with open_whole(place) as file:
+        if kind == "parquet":
+            table.to_parquet(file, index=False)
+        elif kind == "feather":
+            table.reset_index(drop=True).to_feather(file)
+        else:
+            table.to_csv(file, index=False, sep="\t" if kind == "tsv" else ",", mode="wb", encoding="utf-8")

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kstonet.cli.columns import BOOLEAN, BOOLEANS, LARGEST_WHOLE, NUMBER, kind_of, numbers, texts
-from kstonet.cli.messages import InputError, counted, quoted, rows
+from kstonet._words import counted, quoted, rows
+from kstonet.tables import InputError
+from kstonet.tables.columns import BOOLEAN, BOOLEANS, LARGEST_WHOLE, NUMBER, kind_of, numbers, texts
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = ("auto", REGRESSION, CLASSIFICATION)

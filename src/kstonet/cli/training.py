@@ -11,13 +11,13 @@ import pandas as pd
 
 import kstonet
 from kstonet import KStoNetClassifier, KStoNetRegressor
-from kstonet.cli.columns import BOOLEAN, CATEGORY, NUMBER
-from kstonet.cli.encoding import TableEncoder
-from kstonet.cli.messages import InputError, counted, quoted, some
+from kstonet._words import counted, quoted, some
 from kstonet.cli.output import Output
 from kstonet.cli.progress import TUNE, undisturbed, watched
 from kstonet.cli.scores import Scores, score
 from kstonet.cli.target import CLASSIFICATION, Target, find_column
+from kstonet.tables import InputError, TableEncoder
+from kstonet.tables.columns import BOOLEAN, CATEGORY, NUMBER
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ examples are standard Gaussian with mutual correlation 0.5.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
+from kstonet._checks import whole_number
 from kstonet.estimators.multi_target_svr import MultiTargetSVR
 
 
@@ -25,17 +25,6 @@ def _generator(random_state: Any) -> np.random.Generator:
             f"random_state={random_state!r} names no generator ({error}); give None, a non-negative int, "
             "a numpy Generator or a RandomState."
         ) from error
-
-
-def _at_least(name: str, value: Any, minimum: int) -> int:
-    """``value`` as an int not below ``minimum``."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{name}={value!r} is not a whole number; give an int of at least {minimum}.") from None
-    if number < minimum:
-        raise ValueError(f"{name}={number} is too small; give an int of at least {minimum}.")
-    return number
 
 
 def _correlated_inputs(rng: np.random.Generator, n: int, p: int) -> np.ndarray:
@@ -70,7 +59,7 @@ def make_measurement_error(n_samples: int = 500, *, random_state: Any = None) ->
     >>> X_train.shape
     (500, 5)
     """
-    n = _at_least("n_samples", n_samples, 1)
+    n = whole_number("n_samples", n_samples, 1)
     rng = _generator(random_state)
     Z = _correlated_inputs(rng, n, 5)
     y = 5 * Z[:, 1] / (1 + Z[:, 0] ** 2) + 5 * np.sin(Z[:, 2] * Z[:, 3]) + 2 * Z[:, 4] + rng.normal(size=n)
@@ -106,8 +95,8 @@ def make_full_row_rank(
     >>> X_train.shape
     (1000, 1000)
     """
-    n = _at_least("n_samples", n_samples, 1)
-    p = _at_least("n_features", n_features, 1)
+    n = whole_number("n_samples", n_samples, 1)
+    p = whole_number("n_features", n_features, 1)
     rng = _generator(random_state)
     w1, w2, w3 = (rng.choice([-2.0, -1.0, 1.0, 2.0], size=shape) for shape in [(5, p), (5, 5), (5,)])
     X = _correlated_inputs(rng, n, p)
@@ -157,8 +146,8 @@ def make_kernel_network(
     >>> X_train.shape, y_test.shape
     ((200, 5), (100,))
     """
-    n = _at_least("n_samples", n_samples, 2)
-    m = _at_least("n_test", n_test, 1)
+    n = whole_number("n_samples", n_samples, 2)
+    m = whole_number("n_test", n_test, 1)
     rng = _generator(random_state)
     w2, b2 = rng.normal(size=5), rng.normal()
     X_train = _correlated_inputs(rng, n, 5)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from kstonet.datasets._download import DatasetError, atomic_write, fetch
+from kstonet._files import open_whole
+from kstonet.datasets._download import DatasetError, fetch
 from kstonet.datasets._registry import DATASETS, DatasetInfo
 from kstonet.datasets._verify import original_splits, verify
 
@@ -218,7 +219,7 @@ def _from_archives(info: DatasetInfo, path: Path, tried: list[str]) -> tuple[np.
             y = y.astype("float64" if info.task == "regression" else "uint8", copy=False)
             try:
                 path.parent.mkdir(exist_ok=True)
-                with atomic_write(path) as out:
+                with open_whole(path) as out:
                     np.savez_compressed(out, X=X, y=y)
             except OSError as error:
                 raise _unwritable(error) from error

@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kstonet._checks import require, whole
+from kstonet._progress import write
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.gram import Gram, Kernel, make_gram, make_kernel
@@ -234,9 +235,9 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
 
     def _report(self, progress: SVRProgress) -> None:
         done = int((progress.gap <= self.tol).sum())
-        print(
+        write(
             f"[MultiTargetSVR] iteration {progress.iteration:5d}  worst gap {progress.gap.max():.2e}  "
-            f"{done}/{len(progress.gap)} targets done  {progress.seconds:.1f} s"
+            f"{done}/{len(progress.gap)} targets done  {progress.seconds:.1f} s\n"
         )
 
     @property

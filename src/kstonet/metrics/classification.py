@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kstonet.metrics.checks import (
-    Floats,
-    Score,
-    check_choice,
-    check_numbers,
-    check_weights,
-    first_of,
-    mean_score,
-    norm_of_gaps,
-)
+from kstonet._checks import Floats, check_choice, check_numbers, first_of, whole_number
+from kstonet.metrics.checks import Score, check_weights, mean_score, norm_of_gaps
 
 ROUNDING = 1e-4  # by which probabilities computed in low precision may leave [0, 1] or miss a sum of one
 
@@ -292,12 +283,7 @@ def _top_label(seen: NDArray[np.intp], p: Floats) -> tuple[Floats, NDArray[np.bo
 
 def _curve(p: Floats, right: NDArray[np.bool_], n_bins: int, strategy: str, weights: Floats | None) -> ReliabilityCurve:
     check_choice("strategy", strategy, ("uniform", "quantile"))
-    try:
-        bins = operator.index(n_bins)
-    except TypeError:
-        bins = 0
-    if bins < 1:
-        raise ValueError(f"n_bins={n_bins!r} must be a whole number of at least 1.")
+    bins = whole_number("n_bins", n_bins)
     w = np.ones(len(p)) if weights is None else weights
     if strategy == "uniform":
         place = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], p)

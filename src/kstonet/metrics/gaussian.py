@@ -9,19 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erf, ndtr
 
-from kstonet.metrics.checks import (
-    Floats,
-    Score,
-    check_like,
-    check_numbers,
-    check_targets,
-    check_weights,
-    combine_outputs,
-    first_of,
-    mean_score,
-    norm_of_gaps,
-    weighted_mean,
-)
+from kstonet._checks import Floats, check_like, check_not_negative, check_numbers, check_targets, first_of
+from kstonet.metrics.checks import Score, check_weights, combine_outputs, mean_score, norm_of_gaps, weighted_mean
 
 LEVELS = np.linspace(0.05, 0.95, 19)
 
@@ -241,10 +230,7 @@ def residuals_of(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, *, positive
     y = check_targets(y_true)
     mu = check_like("mean", check_numbers("mean", mean), y.shape)
     sigma = check_like("std", check_numbers("std", std), y.shape)
-    if (sigma < 0).any():
-        raise ValueError(
-            f"std holds {first_of(sigma, sigma < 0)}; a standard deviation cannot be negative: was a logarithm given?"
-        )
+    check_not_negative("std", sigma, "a standard deviation cannot be negative; take the exponential of a logarithm first")
     if positive and (sigma == 0).any():
         raise ValueError(
             f"std holds {first_of(sigma, sigma == 0)}: a distribution without spread has no density. "

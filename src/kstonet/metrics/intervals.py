@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kstonet.metrics.checks import Floats, Score, check_level, check_numbers, check_targets, first_of, mean_score
+from kstonet._checks import Floats, check_level, check_numbers, check_targets, first_of
+from kstonet.metrics.checks import Score, mean_score
 
 
 def coverage(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kstonet.metrics.checks import Score, check_level, check_numbers, check_targets, mean_score
+from kstonet._checks import check_level, check_numbers, check_targets
+from kstonet.metrics.checks import Score, mean_score
 
 
 def pinball_loss(

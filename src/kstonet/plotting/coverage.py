@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
+from kstonet._checks import Floats
 from kstonet.metrics import coverage
-from kstonet.metrics.checks import Floats
 from kstonet.metrics.gaussian import LEVELS
 from kstonet.plotting.inputs import model_name, predicted_as, predicted_by, read_intervals
 from kstonet.plotting.style import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kstonet.metrics.checks import Floats, check_like, check_numbers, first_of
+from kstonet._checks import Floats, check_like, check_not_negative, check_numbers, check_targets, position
 from kstonet.uncertainty.distribution import PredictiveDistribution, probabilities
 
 TOTAL = "total"  # the source of a variance that is known as a whole only
@@ -101,13 +100,10 @@ def chosen_column(target: Any, k: int) -> int:
         if k == 1:
             return 0
         raise ValueError(f"target=None, but there are {k} targets; choose the one to draw with target=0 to target={k - 1}.")
-    try:
-        column = operator.index(target)
-    except TypeError:
-        column = k
-    if not -k <= column < k:
+    column = position(target, k)
+    if column is None:
         raise ValueError(f"target={target!r} must be the index of one of the {k} targets, 0 to {k - 1}.")
-    return column % k
+    return column
 
 
 def feature_values(X: Any, feature: int | str) -> tuple[Floats, str]:
@@ -126,13 +122,10 @@ def feature_values(X: Any, feature: int | str) -> tuple[Floats, str]:
             raise ValueError(f"feature={feature!r} is not among the columns of X: {', '.join(names[:20])}.")
         column = names.index(feature)
     else:
-        try:
-            column = operator.index(feature)
-        except TypeError:
-            column = p
-        if not -p <= column < p:
+        place = position(feature, p)
+        if place is None:
             raise ValueError(f"feature={feature!r} must be the name of a column of X or its index, 0 to {p - 1}.")
-        column %= p
+        column = place
     return check_numbers(f"X[:, {column}]", table[:, column]), f"feature {column}" if names is None else names[column]
 
 
@@ -149,17 +142,6 @@ def row_values(name: str, values: ArrayLike, n: int) -> Floats:
     if array.shape != (n,):
         raise ValueError(f"{name} has shape {array.shape}; it must be ({n},), one number per row of the predictions.")
     return array
-
-
-def whole_number(name: str, value: Any, at_least: int = 1) -> int:
-    """A count."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = at_least - 1
-    if number < at_least:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {at_least}.")
-    return number
 
 
 def innermost(model: Any) -> Any:
@@ -196,8 +178,7 @@ def _mean_and_std(model: Any, X: Any) -> tuple[Any, Any]:
 def _gaussian(mean: ArrayLike, std: ArrayLike) -> PredictiveDistribution:
     """N(mean, std²) from (n,) or (n, k) arrays."""
     means, deviations = _table("mean", mean), _table("std", std)
-    if (deviations < 0).any():
-        raise ValueError(f"std holds {first_of(deviations, deviations < 0)}; a standard deviation cannot be negative.")
+    check_not_negative("std", deviations, "a standard deviation cannot be negative")
     covariance = np.einsum("nk,kl->nkl", deviations**2, np.eye(means.shape[1]))
     return PredictiveDistribution(means, {TOTAL: covariance}, single=False)
 
@@ -208,7 +189,5 @@ def spread(name: str, values: ArrayLike, y_true: ArrayLike) -> Floats:
 
 
 def _table(name: str, values: ArrayLike) -> Floats:
-    array = check_numbers(name, values)
-    if array.ndim not in (1, 2) or array.size == 0:
-        raise ValueError(f"{name} has shape {array.shape}; it must be (n,) or (n, k) with at least one row and one column.")
+    array = check_targets(values, name)
     return array.reshape(len(array), -1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kstonet.metrics.checks import Floats, check_choice
+from kstonet._checks import Floats, check_choice, whole_number
 from kstonet.plotting.inputs import (
     Predicted,
     feature_values,
@@ -17,7 +17,6 @@ from kstonet.plotting.inputs import (
     row_values,
     spread,
     target_name,
-    whole_number,
 )
 from kstonet.plotting.style import BLUE, VERMILLION, Display, count_on_x, legend_above_data, require_matplotlib, shades
 from kstonet.uncertainty.distribution import probabilities

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import beta
 
+from kstonet._checks import Floats
 from kstonet.metrics import ReliabilityCurve, reliability_curve
-from kstonet.metrics.checks import Floats
 from kstonet.plotting.inputs import model_name
 from kstonet.plotting.style import REFERENCE, Display, mark_model, next_color, once, require_matplotlib, unit_square
 

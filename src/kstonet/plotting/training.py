@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from kstonet.metrics.checks import Floats, check_choice
+from kstonet._checks import Floats, check_choice
 from kstonet.plotting.inputs import innermost, model_name
 from kstonet.plotting.style import (
     AREAS,
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SECONDS = "seconds"
-VALIDATION = ("validation_", "val_")  # what the estimators and the baselines put before a measure of validation rows
+VALIDATION = ("validation_", "val_")  # what the histories of different models put before a measure of validation rows
 
 
 class TrainingPathDisplay(Display):
     """Loss of the training and validation rows, per iteration or second; where asked, with the seconds by part.
 
-    Reads ``history_`` of every estimator and baseline of this library. Give the ``axes_`` of one display to the next to
-    compare models.
+    Reads ``history_`` of every estimator of this library, and of other models with a history of this form. Give the ``axes_``
+    of one display to the next to compare models.
 
     Parameters
     ----------

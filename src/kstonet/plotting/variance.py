@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kstonet.metrics.checks import Floats, check_numbers, first_of
-from kstonet.plotting.inputs import TOTAL, predicted_by, row_values, whole_number
+from kstonet._checks import Floats, check_not_negative, check_numbers, whole_number
+from kstonet.plotting.inputs import TOTAL, predicted_by, row_values
 from kstonet.plotting.style import AREAS, Display, count_on_x, legend_above_data, require_matplotlib
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ class VarianceSourcesDisplay(Display):
         n = np.size(check_numbers("sources", next(iter(sources.values()))))
         read = {source: row_values(f"sources[{source!r}]", values, n) for source, values in sources.items()}
         for source, values in read.items():
-            if (values < 0).any():
-                raise ValueError(f"sources[{source!r}] holds {first_of(values, values < 0)}; a variance cannot be negative.")
+            check_not_negative(f"sources[{source!r}]", values, "a variance cannot be negative")
         if n == 0:
             raise ValueError("sources holds no rows; there is nothing to draw.")
         return cls(read).plot(ax, **options)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from kstonet.metrics.checks import Floats, check_choice
-from kstonet.plotting.inputs import Predicted, model_name, predicted_as, predicted_by, whole_number
+from kstonet._checks import Floats, check_choice, whole_number
+from kstonet.plotting.inputs import Predicted, model_name, predicted_as, predicted_by
 from kstonet.plotting.style import (
     REFERENCE,
     Display,

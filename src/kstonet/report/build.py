@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from kstonet._files import destination, write_whole
 from kstonet.report.cautions import general_cautions
 from kstonet.report.classification import ClassificationView
 from kstonet.report.comparison import compare
@@ -56,7 +56,7 @@ def build_report(
     classes = hasattr(model, "classes_")
     view: Any = ClassificationView(subject) if classes else RegressionView(subject)
     comparison = compare(subject)
-    importance = permutation_importance(subject, view.outputs, view.row_losses, view.overall)
+    importance = permutation_importance(subject, view.outputs, view.loss)
     sections = [
         Section("scores", "Scores", view.scores(comparison)),
         Section(
@@ -126,8 +126,6 @@ def write_report(
     >>> path.stat().st_size < 1_000_000
     True
     """
-    path = Path(path)
-    if not path.parent.is_dir():  # before the work, not after it
-        raise FileNotFoundError(f"path={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first.")
+    path = destination(path, "report.html")  # before the work, not after it
     text = build_report(model, X, y, title=title, encode=encode, X_train=X_train, y_train=y_train, target=target, dated=dated)
-    path.write_text(text, encoding="utf-8")
+    write_whole(path, text)

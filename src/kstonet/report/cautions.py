@@ -9,10 +9,11 @@ import numpy as np
 from scipy.stats import binom
 from sklearn.neighbors import NearestNeighbors
 
+from kstonet._words import counted
 from kstonet.report.charts import sampled
 from kstonet.report.fitted import support_share
 from kstonet.report.inputs import Subject
-from kstonet.report.markup import count, percent
+from kstonet.report.markup import percent
 
 RARE = 0.01  # how often a rule may cry out by chance alone
 FEW_ROWS, FEW_TRAINING_ROWS = 100, 50
@@ -121,7 +122,7 @@ def _training_rows(subject: Subject) -> Caution | None:
         return None
     return Caution(
         "Some rows occur in the training",
-        f"{count(int(subject.seen.sum()), 'row')} of {subject.n:,} ({percent(share, 0)}) have exactly the features of a "
+        f"{counted(int(subject.seen.sum()), 'row')} of {subject.n:,} ({percent(share, 0)}) have exactly the features of a "
         "training row; if they are the same rows, scores flatter the model.",
     )
 
@@ -129,7 +130,7 @@ def _training_rows(subject: Subject) -> Caution | None:
 def _few_training_rows(n: int | None) -> Caution | None:
     if n is None or n >= FEW_TRAINING_ROWS:
         return None
-    return Caution("Few training rows", f"The model was trained on {count(n, 'row')} only.")
+    return Caution("Few training rows", f"The model was trained on {counted(n, 'row')} only.")
 
 
 def _few_rows(n: int) -> Caution | None:
@@ -138,7 +139,7 @@ def _few_rows(n: int) -> Caution | None:
     low, high = chance_range(n, 0.95)
     return Caution(
         "Few rows to judge by",
-        f"With {count(n, 'row')}, shares are rough: right 95 % intervals hold between {percent(low, 0)} and "
+        f"With {counted(n, 'row')}, shares are rough: right 95 % intervals hold between {percent(low, 0)} and "
         f"{percent(high, 0)} of them by chance.",
     )
 

@@ -89,14 +89,9 @@ class ClassificationView:
         """What is predicted, (n, classes)."""
         return self.proba
 
-    def row_losses(self, encoded: Any, y: np.ndarray) -> np.ndarray:
-        """Negative log-likelihoods."""
-        return _surprise(np.asarray(self.subject.model.predict_proba(encoded)), self._codes(y))
-
-    @staticmethod
-    def overall(row_losses: np.ndarray) -> np.ndarray:
-        """Their mean."""
-        return np.asarray(row_losses.mean(axis=-1))
+    def loss(self, encoded: Any, y: np.ndarray) -> float:
+        """Mean negative log-likelihood."""
+        return float(_surprise(np.asarray(self.subject.model.predict_proba(encoded)), self._codes(y)).mean())
 
     def curves(self, encoded: Any) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """The probability of every class with its interval; of two classes the second tells all."""

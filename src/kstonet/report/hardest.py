@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kstonet._words import counted
 from kstonet.report.inputs import Subject
-from kstonet.report.markup import DASH, Markup, count, element, fixed, number, paragraph, places_for, scrolling
+from kstonet.report.markup import DASH, Markup, element, fixed, number, paragraph, places_for, scrolling
 
 MOST = 100
 MOST_FEATURES = 10
@@ -74,7 +75,7 @@ def hardest_section(
         for row, label, own in zip(rows, labels, cells, strict=True)
     ]
     heads = [_head("row", numeric=False), *(_head(column.name, column.numeric) for column in everything)]
-    caption = f"The {count(len(rows), 'row')} with the largest {what}"
+    caption = f"The {counted(len(rows), 'row')} with the largest {what}"
     inner = element(
         "table",
         element("caption", caption),

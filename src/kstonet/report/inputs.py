@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from kstonet._checks import both_or_neither
 from kstonet.estimators.base import BaseStoNet
 from kstonet.plotting.inputs import chosen_column
 
@@ -88,6 +89,23 @@ class Table:
             changed.isetitem(column, values)
         else:
             changed[:, column] = values
+        return Table(changed, self.names, self.encode)
+
+    def part(self, columns: list[int]) -> Any:
+        """Some of the columns alone; those of a frame are numbered, as two of them may have the same name."""
+        if not hasattr(self.values, "iloc"):
+            return self.values[:, columns]
+        part = self.values.iloc[:, columns]
+        return part.set_axis(range(len(columns)), axis=1)
+
+    def with_part(self, columns: list[int], part: Any) -> Table:
+        """The same rows with other values in some columns, given as :meth:`part` returns them."""
+        changed = self.values.copy()
+        if hasattr(changed, "isetitem"):
+            for k, column in enumerate(columns):
+                changed.isetitem(column, part.iloc[:, k].array)
+        else:
+            changed[:, columns] = part
         return Table(changed, self.names, self.encode)
 
     def labels(self, rows: Any) -> list[str]:
@@ -175,9 +193,7 @@ def read_subject(
     check_is_fitted(model)
     if model._precomputed:
         raise ValueError("kernel='precomputed': the columns of X are kernel values; a report needs features to speak about.")
-    if (X_train is None) != (y_train is None):
-        given, missing = ("X_train", "y_train") if y_train is None else ("y_train", "X_train")
-        raise ValueError(f"{given} is given without {missing}; a report needs both, or neither.")
+    both_or_neither(X_train, y_train, ("X_train", "y_train"), "a report")
     rows = Table.of("X", X, encode, model)
     column = 0 if hasattr(model, "classes_") else chosen_column(target, model.trained_.targets.n_outputs)
     observed = _targets("y", y, len(rows), column, model)

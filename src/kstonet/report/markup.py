@@ -145,18 +145,6 @@ def percent(share: Any, places: int = 1) -> str:
     return (text.removesuffix(".0") if float(text) in (0.0, 100.0) else text) + " %"
 
 
-def count(n: int, what: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> count(1, "row"), count(12000, "row"), count(2, "class")
-    ('1 row', '12,000 rows', '2 classes')
-    """
-    plural = f"{what}es" if what.endswith("s") else f"{what}s"
-    return f"{n:,} {what if n == 1 else plural}"
-
-
 def table(
     head: list[str], rows: list[list[Any]], *, caption: str, texts: tuple[int, ...] = (0,), class_: str | None = None
 ) -> Markup:

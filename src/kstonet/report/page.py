@@ -8,9 +8,10 @@ import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
 
+from kstonet._words import counted
 from kstonet.report.cautions import Caution
 from kstonet.report.inputs import Subject
-from kstonet.report.markup import Markup, count, element, join, paragraph
+from kstonet.report.markup import Markup, element, join, paragraph
 
 STYLES, SCRIPTS = ("page.css", "chart.css"), ("scale.js", "chart.js", "table.js", "page.js")
 
@@ -75,7 +76,7 @@ def _digest(text: str) -> str:
 
 
 def _heading(title: str, subject: Subject, dated: bool) -> Markup:
-    told = f"{type(subject.model).__name__}, judged on {count(subject.n, 'row')}"
+    told = f"{type(subject.model).__name__}, judged on {counted(subject.n, 'row')}"
     if subject.seen is not None:
         seen = int(subject.seen.sum())
         told += (

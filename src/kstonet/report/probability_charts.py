@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._words import counted
 from kstonet.metrics import reliability_curve
 from kstonet.plotting.reliability import share_interval
 from kstonet.report.charts import axis, chart, figure, mark, sample_note, sampled
 from kstonet.report.inputs import Table
-from kstonet.report.markup import Markup, count, percent
+from kstonet.report.markup import Markup, percent
 
 GROUPS = 10  # of equally many rows
 DRAWN = 60  # intervals
@@ -39,7 +40,7 @@ def reliability_figure(right: np.ndarray, p: np.ndarray) -> Markup:
         *_shares(curve.predicted, curve.observed, sizes),
     ]
     spec = chart(
-        f"Share of right predictions against the probability, {count(len(sizes), 'group')} of rows.",
+        f"Share of right predictions against the probability, {counted(len(sizes), 'group')} of rows.",
         x=axis(PROBABILITY, style="percent", domain=(0.0, 1.0)),
         y=axis("share predicted right", style="percent", domain=(0.0, 1.0)),
         marks=marks,
@@ -82,7 +83,7 @@ def interval_figure(right: np.ndarray, p: np.ndarray, bounds: np.ndarray, rows: 
         spread = {"low": low, "high": high, "range": "95 % interval"}
         marks.append(mark("points", role, x=places[own], y=p[order[own]], name=name, tips=list(labels[own]), **spread))
     spec = chart(
-        f"Probability of the predicted class with its 95 % interval, {count(len(order), 'row')} in order.",
+        f"Probability of the predicted class with its 95 % interval, {counted(len(order), 'row')} in order.",
         x=axis("rows, from the least to the most probable", style="count", domain=(0.0, len(order) + 1.0), rank=True),
         y=axis(PROBABILITY, style="percent", domain=(0.0, 1.0)),
         marks=marks,
@@ -112,7 +113,7 @@ def _right_and_wrong(right: np.ndarray) -> list[tuple[str, str, np.ndarray]]:
 def _shares(x: np.ndarray, share: np.ndarray, sizes: np.ndarray) -> list[dict[str, Any]]:
     """Shares of groups of rows with their 95 % confidence intervals."""
     low, high = share_interval(share, sizes)
-    tips = [count(int(size), "row") for size in sizes]
+    tips = [counted(int(size), "row") for size in sizes]
     return [
         mark("segments", x=x, low=low, high=high),
         mark("points", x=x, y=share, big=True, tips=tips, low=low, high=high, range="95 % interval"),

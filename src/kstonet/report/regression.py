@@ -74,14 +74,9 @@ class RegressionView:
         """What is predicted, (n, 1)."""
         return self.mean[:, None]
 
-    def row_losses(self, encoded: Any, y: np.ndarray) -> np.ndarray:
-        """Squared errors."""
-        return np.asarray((y - self._means(encoded)) ** 2)
-
-    @staticmethod
-    def overall(row_losses: np.ndarray) -> np.ndarray:
-        """Root mean square."""
-        return np.asarray(np.sqrt(row_losses.mean(axis=-1)))
+    def loss(self, encoded: Any, y: np.ndarray) -> float:
+        """Root mean squared error."""
+        return _rmse(y - self._means(encoded))
 
     def curves(self, encoded: Any) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Means with the confidence interval of the mean."""

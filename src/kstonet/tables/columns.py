@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kstonet.cli.messages import InputError, rows
+from kstonet._words import rows
+from kstonet.tables.errors import InputError
 
 NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"
 BOOLEANS = {"true": "True", "false": "False"}
