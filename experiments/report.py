@@ -15,9 +15,9 @@ from experiments.paths import Summary, parts_of
 DOCUMENT = Path(__file__).parents[1] / "docs" / "results.md"
 HEAD = """# Results
 
-One line per result of the paper, beside what this library finds. "Paper's settings" has the settings that the paper prints;
-"defaults" has this library's own, or what validation inside the training rows chose. Written by `python -m experiments
-report` from the files in `experiments/results/`, where the whole tables and the pictures are.
+Every result of the paper, compared with the results of this library. "Paper's settings" are the settings printed in the paper;
+"defaults" are the settings of this library, or values chosen by validation inside the training rows. This page is written by
+`python -m experiments report` from the files in `experiments/results/`, which have the complete tables and pictures.
 
 | result | paper | paper's settings, here | defaults, here | remarks | table |
 |---|---|---|---|---|---|
