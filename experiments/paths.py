@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 
 @dataclass(frozen=True)
 class Summary:
-    """One line of docs/results.md: what the paper reports, and what was found here."""
+    """One section of docs/results.md: what the paper reports, and what was found here."""
 
     result: str
     paper: str
