@@ -134,7 +134,8 @@ def report(results: Path) -> str:
                 "Remarks": row.note,
                 "Table": f"[{name}.md](../experiments/results/{name}.md)",
             }
-            lines += ["", f"## {row.result}", "", *(_cell(title, text) for title, text in cells.items() if text not in ("", "–"))]
+            shown = [_cell(title, text) for title, text in cells.items() if text not in ("", "–")]
+            lines += ["", f"## {row.result}", "", *shown]
     return HEAD + "\n".join(lines) + "\n"
 
 

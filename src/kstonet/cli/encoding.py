@@ -1,4 +1,4 @@
-"""Tables to numbers: what a column was in the training table, it is in every later one."""
+"""Encoding of tables as numbers, in the same way for the training table and later ones."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from kstonet.cli.columns import BOOLEAN, CATEGORY, NUMBER, kind_of, numbers, spe
 from kstonet.cli.messages import InputError, counted, quoted, rows, some
 
 VERSION = 1
-FREE_CATEGORIES = 20  # more of them need ROWS_PER_CATEGORY rows each: fewer teach nothing, and are names rather than groups
+FREE_CATEGORIES = 20  # more of them need ROWS_PER_CATEGORY rows each; otherwise the column holds names, not categories
 ROWS_PER_CATEGORY = 10
 
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """How one column becomes numbers.
+    """Encoding of one column.
 
     Parameters
     ----------
     name : str
+        Name of the column.
     kind : {"number", "boolean", "category"}
+        Kind of the values.
     categories : tuple of str
-        In sorted order; one output column each.
+        Categories in sorted order; each becomes a column of its own.
     fill : float, str or None
-        What stands in for a missing value; None refuses it.
+        Replacement of a missing value; None makes missing values an error.
     """
 
     name: str
@@ -44,22 +46,22 @@ class ColumnEncoding:
 
 
 class TableEncoder:
-    """Encode the columns of a table as numbers, and remember how.
+    """Encode the columns of a table as numbers, and store the encoding.
 
-    Numbers stay, truth values become 0 and 1, every category of a text column becomes a column of 0 and 1.
+    Numbers stay as they are, booleans become 0 and 1, and every category of a text column becomes a column of 0 and 1.
 
     Parameters
     ----------
     impute : bool, default=False
-        Fill missing values, now and later, with the median or the most frequent value of the training table. Otherwise they are
-        refused.
+        Whether to replace missing values, also in later tables, by the median or the most frequent value of the training table.
+        If False, they are an error.
     categorical : sequence of str, default=()
-        Columns that hold categories even if they look like numbers.
+        Names of columns whose numbers are categories.
 
     Attributes
     ----------
     columns_ : list of ColumnEncoding
-        In the order of the training table.
+        Encodings in the order of the training table.
     feature_names_ : list of str
         Names of the encoded columns.
 
@@ -86,12 +88,12 @@ class TableEncoder:
     # -- learning ----------------------------------------------------------------------------------------------------------
 
     def fit(self, table: pd.DataFrame) -> Self:
-        """Learn what the columns hold.
+        """Learn the kinds and categories of the columns.
 
         Parameters
         ----------
         table : DataFrame
-            Without the target. Text that spells numbers is taken for numbers.
+            Table without the target. Text that can be read as numbers becomes numbers.
 
         Returns
         -------
@@ -133,9 +135,9 @@ class TableEncoder:
         Parameters
         ----------
         table : DataFrame
-            Columns in any order; others are ignored, with a warning.
+            Table with the columns in any order. Other columns are ignored, with a warning.
         unknown : {"error", "ignore"}, default="error"
-            Categories that the training table did not have: refuse them, or let them be none of the known ones.
+            Whether a category that the training table did not have is an error, or is treated as none of the known ones.
 
         Returns
         -------
@@ -182,7 +184,7 @@ class TableEncoder:
     # -- storing -----------------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """What was learned, for JSON."""
+        """The encoding as a dictionary for JSON."""
         columns = [asdict(column) | {"categories": list(column.categories)} for column in self.columns_]
         return {"version": VERSION, "impute": self.impute, "columns": columns}
 
@@ -212,7 +214,7 @@ def _conformed(encoding: ColumnEncoding, column: pd.Series, unknown: str) -> np.
         if strange.any() and unknown == "error":
             raise InputError(
                 f"column {encoding.name!r} holds {values[strange][0]!r} in {rows(list(column.index[strange]))}, a category the "
-                f"model does not know (it knows {quoted(encoding.categories)}); correct it, or say --unknown ignore."
+                f"model does not know (it knows {quoted(encoding.categories)}); correct it, or use --unknown ignore."
             )
         return values
     values = numbers(column) if encoding.kind == NUMBER else truth_values(column)
@@ -228,7 +230,7 @@ def _refuse_missing(table: pd.DataFrame, remedy: str) -> None:
 
 
 def _check_categories(column: pd.Series, categories: list[str], chosen: bool) -> None:
-    """Refuse names and free text; say where numbers are spoilt by a few texts, unless categories were asked for."""
+    """Raise an error for names and free text; warn if a column mixes numbers and text, unless it was named as categorical."""
     known = int(column.notna().sum())
     odd = [category for category in categories if math.isnan(spelled(category))]
     if len(categories) > max(FREE_CATEGORIES, known // ROWS_PER_CATEGORY):
@@ -243,7 +245,7 @@ def _check_categories(column: pd.Series, categories: list[str], chosen: bool) ->
         raise InputError(f"column {column.name!r} {what}.")
     if 0 < len(odd) < len(categories) and not chosen:
         warnings.warn(
-            f"column {column.name!r} mixes numbers and text ({quoted(odd)}); all its values are taken for categories.",
+            f"column {column.name!r} mixes numbers and text ({quoted(odd)}); all its values are treated as categories.",
             UserWarning,
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""Words of the messages: short lists, plain numbers, and the error of bad input."""
+"""Formatting of messages, and the error for invalid input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SHOWN = 5  # items of a list in a message
 
 
 class InputError(ValueError):
-    """What a user gave cannot be used; the message says what, where, and what to do.
+    """Invalid input; the message names it, its place and the remedy.
 
     Examples
     --------
@@ -20,7 +20,7 @@ class InputError(ValueError):
 
 
 class SearchInterrupted(BaseException):
-    """Ctrl-C during a search for parameters, where a KeyboardInterrupt would only end the candidate that is being trained."""
+    """Ctrl-C during a search for parameters; a KeyboardInterrupt would only end the training of one candidate."""
 
 
 def some(items: Iterable[Any], shown: int = SHOWN) -> str:

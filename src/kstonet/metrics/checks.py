@@ -1,4 +1,4 @@
-"""What all metrics share: reading arrays, weighing rows, averaging outputs."""
+"""Helpers of all metrics: validation of arrays, sample weights, averages over outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_numbers(name: str, values: ArrayLike, *, infinite: bool = False) -> Fl
 
 
 def first_of(array: NDArray[Any], chosen: NDArray[np.bool_]) -> str:
-    """Words for the first chosen entry: its value, its place and how many there are."""
+    """Describe the first chosen entry for an error message: its value, its place and how many there are."""
     place = ", ".join(str(i) for i in np.argwhere(chosen)[0])
     return f"{array[chosen][0]} at [{place}] ({int(chosen.sum())} of {array.size} entries are like this)"
 
@@ -38,9 +38,9 @@ def check_targets(y_true: ArrayLike) -> Floats:
 
 
 def check_like(name: str, values: Floats, shape: tuple[int, ...]) -> Floats:
-    """Return ``values`` in exactly this shape; numbers spread, but (n, 1) against (n,) never becomes (n, n)."""
+    """Return ``values`` in exactly this shape. A single number is broadcast; (n, 1) against (n,) is an error."""
     if values.ndim and values.shape != shape:
-        raise ValueError(f"{name} has shape {values.shape}, y_true asks for {shape}; reshape {name}, or give a single number.")
+        raise ValueError(f"{name} has shape {values.shape}, y_true needs {shape}; reshape {name}, or give a single number.")
     return np.broadcast_to(values, shape)
 
 
@@ -73,7 +73,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
 
 
 def weighted_mean(values: NDArray[Any], weights: Floats | None) -> Floats:
-    """Mean over the first axis. A row of weight zero has no say, even where its value is infinite."""
+    """Mean over the first axis. A row of weight zero has no influence, even where its value is infinite."""
     if weights is None:
         return np.asarray(values.mean(axis=0))
     kept = weights > 0
@@ -87,13 +87,13 @@ def combine_outputs(per_output: Floats, multioutput: str) -> Score:
 
 
 def mean_score(values: NDArray[Any], sample_weight: ArrayLike | None, multioutput: str) -> Score:
-    """Average (n,) or (n, k) values over rows, then over outputs as ``multioutput`` says."""
+    """Average (n,) or (n, k) values over rows, then over outputs according to ``multioutput``."""
     weights = check_weights(sample_weight, len(values))
     return combine_outputs(weighted_mean(values.reshape(len(values), -1), weights), multioutput)
 
 
 def norm_of_gaps(gaps: Floats, norm: str, weights: Floats | None = None) -> Floats:
-    """Size of the gaps between nominal and observed, over the first axis."""
+    """Norm of the differences between nominal and observed values, over the first axis."""
     check_choice("norm", norm, ("l1", "l2", "max"))
     if norm == "max":
         return np.asarray(np.abs(gaps).max(axis=0))
