@@ -16,7 +16,7 @@ from kstonet._files import write_whole
 
 @dataclass(frozen=True)
 class Summary:
-    """One line of docs/results.md: what the paper reports, and what was found here."""
+    """One section of docs/results.md: what the paper reports, and what was found here."""
 
     result: str
     paper: str

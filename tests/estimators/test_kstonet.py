@@ -27,7 +27,7 @@ ESTIMATORS = [kind(**FAST) for kind in (KStoNetRegressor, KStoNetClassifier, Sto
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
-def test_scikit_learn_manners(estimator, check):
+def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
 

@@ -26,7 +26,7 @@ def info(
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
 ) -> None:
-    """Show what a model file holds."""
+    """Describe the content of a model file."""
     with session(as_json=json, debug=debug) as output:
         loaded, metadata = kstonet.load(model), read_metadata(model) or {}
         history = getattr(loaded, "history_", [])
@@ -87,7 +87,7 @@ def _columns(encoder: TableEncoder) -> Table:
 
 
 def demo(debug: options.DebugOption = False) -> None:
-    """Train on embedded data and show the result, with a picture where matplotlib is installed."""
+    """Train on embedded data and show the result, with a picture if matplotlib is installed."""
     with session(debug=debug):
         from kstonet.demo import main
 

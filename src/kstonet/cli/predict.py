@@ -22,9 +22,14 @@ from kstonet.cli.training import plain
 def predict(
     model: options.ModelArgument,
     table: options.TableArgument,
-    coverage: Annotated[list[float], typer.Option(metavar="LEVEL", help="Of the intervals; may be repeated.")] = [0.95],  # noqa: B006
+    coverage: Annotated[
+        list[float], typer.Option(metavar="LEVEL", help="Nominal coverage of the intervals; may be repeated.")
+    ] = [0.95],  # noqa: B006
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="CSV, TSV, Parquet or Feather; - is standard output (CSV).")
+        str,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="CSV, TSV, Parquet or Feather file to write; - is standard output (CSV)."
+        ),
     ] = STDIN,
     unknown: options.UnknownOption = options.Unknown.error,
     format_: options.FormatOption = None,
@@ -67,7 +72,7 @@ def evaluate(
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
 ) -> None:
-    """Compare predictions with the truth, on rows the model was not trained on."""
+    """Compute scores of the predictions on rows that the model was not trained on."""
     with session(quiet, json, debug) as output:
         stored = StoredModel.open(model)
         given = read_table(table, format_)
@@ -80,21 +85,21 @@ def evaluate(
 def report(
     model: options.ModelArgument,
     table: options.TableArgument,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = "report.html",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = "report.html",
     train: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="The training table, for a fair comparison with simpler models.")
+        str | None, typer.Option(metavar="TABLE", help="Training table, for a fair comparison with simpler models.")
     ] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Of the page.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     unknown: options.UnknownOption = options.Unknown.error,
     format_: options.FormatOption = None,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
 ) -> None:
-    """Write a page about the model and its predictions, on rows whose target is known."""
+    """Write an HTML report about the model and its predictions on rows whose target is known."""
     with session(quiet, json, debug) as output:
         destination(out, "report.html")
-        from kstonet.report import write_report  # what it needs is not needed to predict
+        from kstonet.report import write_report  # imported late: predictions do not need it
 
         stored = StoredModel.open(model)
 

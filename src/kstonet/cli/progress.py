@@ -1,4 +1,4 @@
-"""The training, while it runs: loss and time left; and what Ctrl-C does to it."""
+"""Progress of a training (loss, time per part, time left), and its interruption by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def seconds_by_part(history: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def parts_text(seconds: dict[str, float]) -> str:
-    """Seconds by part, to read.
+    """Seconds of every part as text.
 
     Examples
     --------
@@ -39,9 +39,10 @@ def parts_text(seconds: dict[str, float]) -> str:
 
 @contextlib.contextmanager
 def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
-    """Show the progress of ``model.fit``, and let Ctrl-C end it; the value says whether that happened.
+    """Show the progress of ``model.fit`` on a terminal and let Ctrl-C end it; yield a function that tells whether that
+    happened.
 
-    ``fit`` takes a KeyboardInterrupt for the wish to stop here, and returns a model without a word: hence the handler.
+    ``fit`` ends at a KeyboardInterrupt and returns a model without a message, so a signal handler is needed to notice it.
     """
     total = model.max_iter * model.n_chains
     bar, stopped = Bar("training", total), False
@@ -65,7 +66,7 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
     searches = TUNE in model.get_params(deep=False).values()
     shown = not output.quiet and not searches
     if searches:
-        model.verbose = 0 if output.quiet else 1  # a search has more to say than a bar: it speaks for itself
+        model.verbose = 0 if output.quiet else 1  # a search prints its own progress
     elif shown:
         model.callback = show
         bar.show(f"building the kernel matrix; {KEEPS}")
@@ -74,14 +75,14 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
         yield lambda: stopped
     finally:
         signal.signal(signal.SIGINT, before)
-        model.set_params(callback=None, verbose=0)  # no part of the model
+        model.set_params(callback=None, verbose=0)  # not part of the model
         if shown:
             bar.clear()
 
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ignore Ctrl-C, for the moment it takes to write a file."""
+    """Ignore Ctrl-C while a file is written."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

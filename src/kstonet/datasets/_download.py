@@ -77,10 +77,11 @@ def fetch(url: str, path: Path, *, sha256: str | None = None) -> None:
     Parameters
     ----------
     url : str
+        Address of the file.
     path : Path
-        Its folder must exist.
+        File to write. Its folder must exist.
     sha256 : str, optional
-        Of the whole file.
+        Expected checksum of the whole file.
 
     Raises
     ------

@@ -26,7 +26,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
 
 
 def weighted_mean(values: NDArray[Any], weights: Floats | None) -> Floats:
-    """Mean over the first axis. A row of weight zero has no say, even where its value is infinite."""
+    """Mean over the first axis. A row of weight zero has no influence, even where its value is infinite."""
     if weights is None:
         return np.asarray(values.mean(axis=0))
     kept = weights > 0
@@ -40,13 +40,13 @@ def combine_outputs(per_output: Floats, multioutput: str) -> Score:
 
 
 def mean_score(values: NDArray[Any], sample_weight: ArrayLike | None, multioutput: str) -> Score:
-    """Average (n,) or (n, k) values over rows, then over outputs as ``multioutput`` says."""
+    """Average (n,) or (n, k) values over rows, then over outputs according to ``multioutput``."""
     weights = check_weights(sample_weight, len(values))
     return combine_outputs(weighted_mean(values.reshape(len(values), -1), weights), multioutput)
 
 
 def norm_of_gaps(gaps: Floats, norm: str, weights: Floats | None = None) -> Floats:
-    """Size of the gaps between nominal and observed, over the first axis."""
+    """Norm of the differences between nominal and observed values, over the first axis."""
     check_choice("norm", norm, ("l1", "l2", "max"))
     if norm == "max":
         return np.asarray(np.abs(gaps).max(axis=0))

@@ -1,4 +1,4 @@
-"""What all displays read: models, plain arrays, one target of several, one feature of several."""
+"""Inputs of all displays: models or plain arrays, one target and one feature of several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOTAL = "total"  # the source of a variance that is known as a whole only
 
 @dataclass(frozen=True)
 class Predicted:
-    """What is predicted for one target."""
+    """The prediction for one target."""
 
     distribution: PredictiveDistribution
     column: int
@@ -62,14 +62,14 @@ def model_name(model: Any, name: str | None) -> str:
 
 
 def predicted_by(model: Any, X: Any, target: int | None) -> Predicted:
-    """What a model predicts for one target at some rows."""
+    """The prediction of a model for one target."""
     model, X = _unwrapped(model, X)
     distribution = model.predict_dist(X) if hasattr(model, "predict_dist") else _gaussian(*_mean_and_std(model, X))
     return Predicted(distribution, chosen_column(target, distribution.means.shape[1]))
 
 
 def predicted_as(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, target: int | None) -> Predicted:
-    """The same from plain arrays."""
+    """The prediction of one target from plain arrays."""
     k = _table("y_true", y_true).shape[1]
     return Predicted(_gaussian(spread("mean", mean, y_true), spread("std", std, y_true)), chosen_column(target, k))
 
@@ -84,7 +84,7 @@ def read_intervals(
     expected = (*shape, 2, *np.shape(coverage))
     if bounds.shape != expected:
         raise ValueError(
-            f"intervals has shape {bounds.shape}; y_true of shape {shape} and {called}={coverage!r} ask for {expected}, as "
+            f"intervals has shape {bounds.shape}; y_true of shape {shape} and {called}={coverage!r} need {expected}, as "
             "predict_interval returns them."
         )
     column = chosen_column(target, y.shape[1])
@@ -111,7 +111,7 @@ def feature_values(X: Any, feature: int | str) -> tuple[Floats, str]:
     names = None if getattr(X, "columns", None) is None else [str(name) for name in X.columns]
     table = np.asarray(X)
     if table.ndim != 2:
-        raise ValueError(f"X has shape {table.shape}; feature={feature!r} asks for a column of an array of two dimensions.")
+        raise ValueError(f"X has shape {table.shape}; feature={feature!r} needs an array of two dimensions.")
     p = table.shape[1]
     if isinstance(feature, str):
         if names is None:
@@ -152,7 +152,7 @@ def innermost(model: Any) -> Any:
 
 
 def _unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
-    """The estimator inside searches and pipelines, and the rows as it sees them: neither hands on ``predict_dist``."""
+    """The estimator inside searches and pipelines, which do not forward ``predict_dist``, and the transformed rows."""
     while hasattr(model, "best_estimator_") or isinstance(model, Pipeline):
         if not isinstance(model, Pipeline):
             model = model.best_estimator_

@@ -1,4 +1,4 @@
-"""What the features do: permutation importance and partial dependence."""
+"""Feature effects: permutation importance and partial dependence."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class Importance:
     Parameters
     ----------
     columns : ndarray of shape (measured,)
+        Indices of the measured columns.
     rises : ndarray of shape (measured, repeats)
-        Of the loss.
+        Increase of the loss when the column is shuffled.
     n_rows : int
         Rows it was measured on.
     """
@@ -108,7 +109,7 @@ def explained(values: np.ndarray, outputs: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Dependence:
-    """The mean prediction, and the mean of its bounds, with one feature set to one value after the other in all rows."""
+    """Mean prediction and mean bounds, with one feature set to the same value in all rows, for several values."""
 
     values: np.ndarray  # numbers, or texts
     curves: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -123,9 +124,11 @@ def partial_dependence(subject: Subject, column: int, curves: Curves) -> Depende
     Parameters
     ----------
     subject : Subject
+        Model and rows of the report.
     column : int
+        Index of the column.
     curves : callable
-        What the model predicts, with bounds.
+        Function that returns predictions with bounds.
 
     Returns
     -------
@@ -148,10 +151,10 @@ def partial_dependence(subject: Subject, column: int, curves: Curves) -> Depende
 
 
 def _affordable(subject: Subject, times: int, values: float, most: int) -> int:
-    """How many rows can be predicted so many times; kernel values of many features cost more."""
+    """Number of rows that can be predicted ``times`` times; kernel values of many features cost more."""
     model = subject.model
-    dearer = 1.0 + model.n_features_in_ / 200.0
-    return int(np.clip(values / (dearer * times * max(1, model.trained_.n_support)), 20, most))
+    cost = 1.0 + model.n_features_in_ / 200.0
+    return int(np.clip(values / (cost * times * max(1, model.trained_.n_support)), 20, most))
 
 
 def _grid_rows(rows: Table, column: int) -> np.ndarray:
@@ -174,16 +177,18 @@ def _grid_rows(rows: Table, column: int) -> np.ndarray:
 
 
 def effects_section(subject: Subject, importance: Importance, curves: Curves, words: dict[str, str]) -> list[Markup]:
-    """Both charts.
+    """Make both charts.
 
     Parameters
     ----------
     subject : Subject
+        Model and rows of the report.
     importance : Importance
+        Importance of the columns.
     curves : callable
         What the model predicts, with bounds.
     words : dict of str
-        "loss": what rises; "band": what the band of the curves is; "style": of their axis.
+        "loss": name of the loss; "band": sentence about the band of the curves; "style": style of their axis.
 
     Returns
     -------
@@ -195,12 +200,12 @@ def effects_section(subject: Subject, importance: Importance, curves: Curves, wo
     return [
         paragraph(
             f"Importance: how much the {words['loss']} rises when the values of one column are shuffled among the rows. A "
-            "column whose twin is left in place can look unimportant."
+            "column that is correlated with another one can look unimportant."
         ),
         _importance_chart(subject, importance, words["loss"]),
         paragraph(
             f"Partial dependence: the mean prediction over {counted(first.n_rows, 'row')} when one column is set to the same "
-            f"value in all of them. {words['band']} Small strokes show where the data lie; all panels share one scale."
+            f"value in all of them. {words['band']} Ticks on the axis show the data; all panels have the same scale."
         ),
         chooser("Show the", list(first.curves)) or Markup(),
         grid(*_dependence_figures(subject, dependences, words["style"]), class_="grid small"),
@@ -237,7 +242,7 @@ def _importance_chart(subject: Subject, importance: Importance, loss: str) -> Ma
     total, measured = len(subject.rows.names), len(importance.columns)
     note = f"Measured on {sample}."
     if measured < total:
-        note += f" Of {total:,} columns the {measured} that go with the predictions most were measured."
+        note += f" Of {total:,} columns, the {measured} that are most correlated with the predictions were measured."
     if len(shown) < measured:
         note += f" The {len(shown)} most important columns are shown."
     return figure("Permutation importance", spec, note=note)

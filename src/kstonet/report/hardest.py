@@ -50,15 +50,17 @@ def hardest_section(
     Parameters
     ----------
     subject : Subject
+        Model and rows of the report.
     difficulty : ndarray of shape (n,)
+        Size of the error of every row.
     columns : list of Column
-        What the model says about a row.
+        Observation and prediction of every row.
     shown : ndarray of int
-        Columns worth showing, the most important first.
+        Indices of the features to show, the most important first.
     what : str
-        The difficulty, in words.
+        Name of the difficulty.
     flagged : tuple of str and ndarray of bool, optional
-        Rows that a switch singles out.
+        Label of a switch, and the rows that it selects.
 
     Returns
     -------

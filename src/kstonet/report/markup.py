@@ -1,4 +1,4 @@
-"""HTML that cannot be forgotten to be escaped, and numbers as people read them."""
+"""HTML that is escaped by construction, and formatting of numbers."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def element(name: str, /, *children: Any, **attributes: Any) -> Markup:
     Parameters
     ----------
     name : str
+        Name of the element.
     *children
         Markup is taken as it is, everything else is escaped; None is left out.
     **attributes

@@ -1,4 +1,4 @@
-"""Charts of probabilities: are they right, how sure is the model, how sure can one be of that."""
+"""Charts of probabilities: reliability, distribution and intervals."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PROBABILITY = "probability of the predicted class"
 
 
 def reliability_figure(right: np.ndarray, p: np.ndarray) -> Markup:
-    """How often predictions are right that the model gives so much probability.
+    """Share of correct predictions against the predicted probability.
 
     Parameters
     ----------
     right : ndarray of bool of shape (n,)
-        Whether a row is predicted right.
+        Whether the predicted class of a row is correct.
     p : ndarray of shape (n,)
         Probability of the predicted class.
 
@@ -40,9 +40,9 @@ def reliability_figure(right: np.ndarray, p: np.ndarray) -> Markup:
         *_shares(curve.predicted, curve.observed, sizes),
     ]
     spec = chart(
-        f"Share of right predictions against the probability, {counted(len(sizes), 'group')} of rows.",
+        f"Share of correct predictions against the probability, {counted(len(sizes), 'group')} of rows.",
         x=axis(PROBABILITY, style="percent", domain=(0.0, 1.0)),
-        y=axis("share predicted right", style="percent", domain=(0.0, 1.0)),
+        y=axis("share predicted correctly", style="percent", domain=(0.0, 1.0)),
         marks=marks,
         shape="square",
     )
@@ -51,7 +51,7 @@ def reliability_figure(right: np.ndarray, p: np.ndarray) -> Markup:
 
 
 def confidence_figure(right: np.ndarray, p: np.ndarray) -> Markup:
-    """How many rows get so much probability, right and wrong ones."""
+    """Number of correct and wrong predictions against the predicted probability."""
     edges = np.linspace(0.0, 1.0, 21)
     edges = edges[np.searchsorted(edges, p.min(), side="right") - 1 :] if p.min() < 1.0 else edges[-2:]
     below, marks = np.zeros(len(edges) - 1), []
@@ -62,13 +62,13 @@ def confidence_figure(right: np.ndarray, p: np.ndarray) -> Markup:
         below = below + sizes
     share = percent(float((p > 0.9).mean()), 0)
     spec = chart(
-        f"How sure the model is: {share} of the rows have a predicted class of more than 90 % probability.",
+        f"Distribution of the predicted probability: {share} of the rows have more than 90 %.",
         x=axis(PROBABILITY, style="percent", domain=(float(edges[0]), 1.0)),
         y=axis("rows", style="count", zero=True),
         marks=marks,
         shape="square",
     )
-    return figure("How sure the model is", spec, note=f"{share} of the rows have more than 90 %.")
+    return figure("Predicted probabilities", spec, note=f"{share} of the rows have more than 90 %.")
 
 
 def interval_figure(right: np.ndarray, p: np.ndarray, bounds: np.ndarray, rows: Table) -> Markup:
@@ -107,7 +107,7 @@ def width_figure(right: np.ndarray, bounds: np.ndarray) -> Markup:
 
 
 def _right_and_wrong(right: np.ndarray) -> list[tuple[str, str, np.ndarray]]:
-    return [("right", "muted", right), ("wrong", "accent", ~right)]
+    return [("correct", "muted", right), ("wrong", "accent", ~right)]
 
 
 def _shares(x: np.ndarray, share: np.ndarray, sizes: np.ndarray) -> list[dict[str, Any]]:

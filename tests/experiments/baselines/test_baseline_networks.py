@@ -28,7 +28,7 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks([cls(**FAST) for cls in REGRESSORS + CLASSIFIERS], expected_failed_checks=expected_failures)
-def test_scikit_learn_manners(estimator, check):
+def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
 
