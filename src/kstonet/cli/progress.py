@@ -45,17 +45,19 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
     ``fit`` ends at a KeyboardInterrupt and returns a model without a message, so a signal handler is needed to notice it.
     """
     total = model.max_iter * model.n_chains
-    bar, stopped = Bar("training", total), False
+    bar, stopped, chosen = Bar("training", total), False, False
 
     def show(state: Any) -> None:
-        record, done = model.history_[-1], len(model.history_)
-        bar.advance(f"{losses(record)}; {KEEPS}")
-        if done == total:
-            bar.show("preparing intervals")
+        nonlocal chosen
+        chosen = True  # the networks of a search call nobody
+        if shown:
+            bar.advance(f"{losses(model.history_[-1])}; {KEEPS}")
+            if len(model.history_) == total:
+                bar.show("preparing intervals")
 
     def stop(number: int, frame: Any) -> None:
         nonlocal stopped
-        if searches and not hasattr(model, "tuned_"):
+        if searches and not chosen:
             raise SearchInterrupted
         stopped = True
         if shown:
@@ -65,10 +67,10 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
 
     searches = TUNE in model.get_params(deep=False).values()
     shown = not output.quiet and not searches
+    model.callback = show
     if searches:
         model.verbose = 0 if output.quiet else 1  # a search prints its own progress
     elif shown:
-        model.callback = show
         bar.show(f"building the kernel matrix; {KEEPS}")
     before = signal.signal(signal.SIGINT, stop)
     try:
