@@ -36,6 +36,7 @@ class GramContract:
     dtype = "float64"
     precomputed = False
     values = 1e-12  # accuracy of kernel values: rounding to the stored precision
+    traced = True  # whether its memory is NumPy's, which Python can measure
 
     @classmethod
     def make(cls, X, kernel, **options):
@@ -256,6 +257,19 @@ class GramContract:
         assert without > 0
         gram.shifted(SHIFT)
         assert without < gram.nbytes <= self.bytes_needed()
+
+    def test_memory_reported_is_memory_held(self, X):
+        if not self.traced:
+            pytest.skip("its memory is not NumPy's")
+        given = (rbf(X, X), Precomputed()) if self.precomputed else (X, make_kernel("rbf", X, gamma=GAMMA))
+        tracemalloc.start()
+        try:
+            gram = self.make(*given)
+            gram.shifted(SHIFT)
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert gram.nbytes <= held <= 1.01 * gram.nbytes + 2**16
 
     def test_what_does_not_fit_is_refused_before_it_is_allocated(self, X):
         kernel = Precomputed() if self.precomputed else make_kernel("rbf", X, gamma=GAMMA)

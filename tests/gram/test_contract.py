@@ -61,6 +61,7 @@ class TestFromOutside(GramContract):
 
 class Torch(GramContract):
     device = "cpu"
+    traced = False
 
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
