@@ -1,7 +1,6 @@
 """The one writer, with a disk, a folder and a process that really fail."""
 
 import os
-import resource
 import signal
 import stat
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 
 from kstonet._files import destination, open_whole, write_whole
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions, pipes and signals of POSIX")
+resource = pytest.importorskip("resource", reason="permissions, pipes and signals of POSIX")
 
 
 @pytest.fixture

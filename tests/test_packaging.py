@@ -110,6 +110,14 @@ def test_experiments_are_asked_for_in_a_checkout(python, tmp_path):
     assert "full_row_rank" in beside.stdout
 
 
+def test_the_comparators_of_the_paper_stay_in_the_checkout(python, tmp_path):
+    command = [python, "-c", "import kstonet.baselines"]
+    alone = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert "ImportError: kstonet.baselines has moved to experiments.baselines" in alone.stderr
+    beside = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert beside.returncode == 0, beside.stderr
+
+
 def test_import_time_beyond_scikit_learn(python, tmp_path):
     """The best of five counts: what else the machine does only adds. scikit-learn's own import may take longer than ours."""
     code = "import time, sklearn; start = time.perf_counter(); import kstonet; print(time.perf_counter() - start)"

@@ -92,7 +92,7 @@ def test_what_cannot_be_reported_on_is_refused(numeric, classes, tmp_path):
         (ValueError, r"shape \(170,\)", lambda: build_report(model, X[:, 0], y)),
         (
             ValueError,
-            "y_train=None: a report takes X_train and y_train together, or neither",
+            "y_train=None: a report takes X_train and y_train",
             lambda: build_report(model, X, y, X_train=X),
         ),
         (ValueError, r"\['four'\]", lambda: build_report(classifier, XC, np.where(yc == "one", "four", yc))),
