@@ -7,7 +7,7 @@ validation rows can watch along, a callback sees each state, and training goes o
 """
 
 # %%
-# A product of two effects. Rows given as ``X_val`` are looked at after every iteration, never trained on.
+# A product of two effects. Rows given as ``X_val`` are evaluated after every iteration and are not used for training.
 import matplotlib.pyplot as plt
 import numpy as np
 

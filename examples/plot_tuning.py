@@ -2,7 +2,7 @@
 Parameters that choose themselves
 =================================
 
-``"tune"`` in place of a value leaves the choice to validation inside the training rows. The search goes from cheap to dear:
+``"tune"`` in place of a value leaves the choice to validation inside the training rows. The search goes from cheap to expensive:
 many kernels and values of C are screened by the first layer alone, which costs a fraction of an iteration each; the best few
 are trained for some iterations, and the best of those for more.
 """

@@ -133,8 +133,8 @@ def names(count):
     ("column", "message"),
     [
         ([None, None], "column 'x' holds no values; leave it out (--drop 'x')."),
-        (["1", "inf"], "column 'x' is to hold finite numbers, but holds 'inf' in row 2."),
-        (["1e400", "2"], "column 'x' is to hold finite numbers, but holds '1e400' in row 1."),
+        (["1", "inf"], "column 'x' must hold finite numbers, but holds 'inf' in row 2."),
+        (["1e400", "2"], "column 'x' must hold finite numbers, but holds '1e400' in row 1."),
         (names(30), "column 'x' holds 30 different values such as 'n0' in 30 rows, too many for categories"),
         (
             [*map(str, range(40)), "?", "-"],
@@ -181,8 +181,8 @@ def encoder(flats):
             {"city": ["Bern", "Basel"]},
             "column 'city' holds 'Basel' in row 2, a category the model does not know (it knows 'Bern',",
         ),
-        ({"area": ["30", "big"]}, "column 'area' is to hold finite numbers, but holds 'big' in row 2."),
-        ({"balcony": ["maybe", True]}, "column 'balcony' is to hold true or false, but holds 'maybe' in row 1."),
+        ({"area": ["30", "big"]}, "column 'area' must hold finite numbers, but holds 'big' in row 2."),
+        ({"balcony": ["maybe", True]}, "column 'balcony' must hold true or false, but holds 'maybe' in row 1."),
         ({"area": [None, 3]}, "values are missing: column 'area' in row 1. Fill them in, or fit the model with --impute."),
     ],
 )

@@ -569,7 +569,10 @@ Y = [1.0, 2.0, 3.0]
         (lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, n_points=0), "n_points=0 must be a whole number of at least 1"),
         (lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, n_points=2.5), "n_points=2.5 must be a whole number"),
         (lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, x=[1.0]), r"x has shape \(1,\); it must be \(3,\)"),
-        (lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, x=Y, sort="width"), "sort='width' needs a horizontal axis that counts"),
+        (
+            lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, x=Y, sort="width"),
+            "sort='width' needs a horizontal axis that counts",
+        ),
         (lambda: IntervalDisplay.from_intervals(Y, [[0, 1]]), r"intervals has shape \(1, 2\);.*need \(3, 2\)"),
         (lambda: IntervalDisplay.from_intervals([1.0], [[2.0, 1.0]]), "lower bounds above the upper"),
         (lambda: CoverageDisplay.from_predictions(Y, Y, 1.0, levels=[0.5, 1.0]), r"levels=\[0.5, 1.0\] must lie strictly"),
