@@ -80,7 +80,7 @@ class ClassificationView:
         # A quadratic form of the covariance: it splits over the sources as the covariance does.
         return {name: self._of_winner(model._log_odds_variance(moments.mean, part)) for name, part in moments.parts.items()}
 
-    # -- what the effects ask ------------------------------------------------------------------------------------------------
+    # -- inputs of the effects -----------------------------------------------------------------------------------------------
 
     @property
     def outputs(self) -> np.ndarray:

@@ -19,15 +19,15 @@ KERNEL_VALUES = 1e8  # to compute for the importances, a few seconds; a quarter 
 SHOWN, CURVES = 20, 6  # columns with an importance in the chart, and with a curve
 GRID, LEVELS = 20, 10  # values of a number, and of a category, that a curve is computed at
 
-#: Loss of every row, from what the model is given and the truth.
+#: Loss of every row, from the input of the model and the observed values.
 RowLosses = Callable[[Any, np.ndarray], np.ndarray]
-#: Centre, lower and upper bound of what the model predicts, (n,) each, by what it is.
+#: Prediction with lower and upper bounds, (n,) each, for every predicted quantity.
 Curves = Callable[[Any], dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]
 
 
 @dataclass(frozen=True)
 class Importance:
-    """How much worse the model predicts when a column is shuffled; the most important column first.
+    """Permutation importance, the most important column first.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Importance:
     rises : ndarray of shape (measured, repeats)
         Increase of the loss when the column is shuffled.
     n_rows : int
-        Rows it was measured on.
+        Number of rows it was measured on.
     """
 
     columns: np.ndarray
@@ -47,13 +47,14 @@ class Importance:
 def permutation_importance(
     subject: Subject, outputs: np.ndarray, row_losses: RowLosses, overall: Callable[[np.ndarray], np.ndarray]
 ) -> Importance:
-    """Shuffle one column at a time, before it is encoded, and see what the loss does.
+    """Increase of the loss when one column at a time is shuffled, before the encoding.
 
     Parameters
     ----------
     subject : Subject
+        Model and rows of the report.
     outputs : ndarray of shape (n, outputs)
-        What the model predicts; of many columns those are measured that go with it most.
+        Predictions. If there are many columns, those that are most correlated with them are measured.
     row_losses : callable
         Loss of every row.
     overall : callable
