@@ -1,13 +1,13 @@
 """
-Probabilities and how sure they are
-===================================
+Class probabilities with intervals
+==================================
 
-A probability of one half may mean "this place is mixed" or "nobody has been here". A K-StoNet tells them apart: beside the
-probability of every class it gives an interval for it, from the same recursion that gives a regressor its intervals.
+A probability of one half may mean that the classes are mixed at this place, or that there are no training rows near it. The
+interval of the probability tells the two apart. It comes from the same recursion as the intervals of a regressor.
 """
 
 # %%
-# Two interleaved moons. The classifier has seen 200 rows.
+# Two interleaved moons, with 200 training rows.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_moons
@@ -41,8 +41,8 @@ for ax, values, title, colors in (
 axes[0].set_ylabel("second feature")
 
 # %%
-# Are the probabilities right? fit has learnt one temperature for them from training rows that were hidden in turn. A second
-# model goes without, as in the paper.
+# Reliability of the probabilities. ``fit`` has learned one temperature from out-of-sample predictions of the training rows. The
+# second model has none, as in the paper.
 plain = KStoNetClassifier(max_iter=15, n_average=5, residuals="training", random_state=0).fit(X, y)
 figure, ax = plt.subplots(figsize=(5, 4.6), layout="constrained")
 for name, each in (("without temperature", plain), ("with temperature", model)):

@@ -1,9 +1,9 @@
 """
-Beside other models that know their uncertainty
-===============================================
+Comparison with other models with intervals
+===========================================
 
-A Gaussian process, gradient boosting of quantiles, bagged trees and a K-StoNet on the same rows, judged by the error of the
-mean and by how well their 90 % intervals hold. ``kstonet.metrics`` takes plain arrays, whoever made them.
+A Gaussian process, gradient boosting of quantiles, bagged trees and a K-StoNet on the same rows, compared by the error of
+the mean and by the coverage of their 90 % intervals. ``kstonet.metrics`` takes plain arrays of any model.
 """
 
 # %%
@@ -47,8 +47,8 @@ predictions = {
 }
 
 # %%
-# The interval score of Winkler adds the width to a penalty for every miss: one number that neither wide nor short intervals
-# improve.
+# The interval score of Winkler is the width plus a penalty for every observation outside: it is best for intervals that are
+# neither too wide nor too narrow.
 print(f"{'on 1,000 new rows':27s} {'RMSE':>6s} {'covered':>8s} {'width':>7s} {'Winkler':>8s}")
 for name, (mean, interval) in predictions.items():
     error = np.sqrt(np.mean((y_test - mean) ** 2))
@@ -56,7 +56,7 @@ for name, (mean, interval) in predictions.items():
     print(f"{name:27s} {error:6.2f} {share:8.1%} {width:7.2f} {winkler_score(y_test, interval, 0.9):8.2f}")
 
 # %%
-# Promised and observed coverage at all levels, for the two models that predict a distribution.
+# Nominal and observed coverage at all levels, for the two models that predict a distribution.
 figure, ax = plt.subplots(figsize=(5, 4.8), layout="constrained")
 CoverageDisplay.from_estimator(network, X_test, y_test, name="K-StoNet", ax=ax)
 CoverageDisplay.from_estimator(process, X_test, y_test, name="Gaussian process", ax=ax)

@@ -1,14 +1,14 @@
 """
-Conformal intervals, with MAPIE too
-===================================
+Conformal intervals with MAPIE
+==============================
 
-Conformal prediction makes intervals that cover whatever the distribution of the errors. A K-StoNet has its own
-(``calibrate``); `MAPIE <https://mapie.readthedocs.io>`_ (1.5 or newer) takes the estimator as it is and knows further methods.
+Conformal prediction gives intervals with the nominal coverage for any distribution of the errors. A K-StoNet has its own method
+(``calibrate``); `MAPIE <https://mapie.readthedocs.io>`_ (1.5 or newer) accepts the estimator and has further methods.
 All intervals below come from the same 299 rows.
 """
 
 # %%
-# Rows that are dense in the middle and sparse outside, with noise of longer tails than a normal distribution has.
+# Rows that are dense in the middle and sparse outside, with noise that has heavier tails than a normal distribution.
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -34,10 +34,9 @@ X_test, y_test = draw(1000, seed=1)
 intervals = {}
 
 # %%
-# Without rows set aside: the intervals of fit, counted on the residuals of hidden training rows; the quantiles of the model's
-# Student's t; and MAPIE's cross-conformal prediction, which trains five networks more. The score ``"std_normalized"`` is
-# abs(y - mean)/std of rows that their fold's network has not seen; it sets the scale itself, so the quicker residuals will do
-# inside.
+# Without rows set aside: the intervals of ``fit``, from out-of-sample residuals of the training rows; the quantiles of the
+# model's Student's t; and MAPIE's cross-conformal prediction, which trains five more networks. The score ``"std_normalized"``
+# is abs(y - mean)/std of rows outside the fold of the network. It determines the scale itself, so the faster residuals suffice.
 model = KStoNetRegressor(**SETTINGS).fit(X, y)
 intervals["fit"] = model.predict_interval(X_test, LEVEL)
 intervals["fit, Student's t"] = replace(model.predict_dist(X_test), factor=None).interval(LEVEL)
@@ -57,7 +56,7 @@ for score in ("absolute", "std_normalized"):
 intervals["calibrate(X, y)"] = model.calibrate(X[200:], y[200:]).predict_interval(X_test, LEVEL)
 
 # %%
-# Coverage alone is not enough: intervals should hold near the middle and far out alike. The last two columns split the new
+# Intervals should have the nominal coverage near the middle and far from it. The last two columns split the new
 # rows by their distance from the centre.
 far = np.linalg.norm(X_test, axis=1) > 3
 print(f"{'90 % intervals':29s} covered   width   near    far")

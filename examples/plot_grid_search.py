@@ -2,9 +2,9 @@
 Searching with scikit-learn
 ===========================
 
-For kernel, C, sizes and noise, ``"tune"`` and :class:`~kstonet.KStoNetRegressorCV` do with a few trainings what a grid does
-with all of them. A grid also chooses what they leave alone, such as the preprocessing and the activation, and any scorer may
-judge: here it is the quality of the predicted *distributions*.
+``"tune"`` and :class:`~kstonet.KStoNetRegressorCV` choose kernel, C, sizes and noise with fewer trainings than a grid search. A
+grid search also chooses other settings, such as the preprocessing and the activation, by any scorer: here by the quality of the
+predicted *distributions*.
 """
 
 # %%
@@ -30,7 +30,7 @@ def minus_crps(model, X, y):
 
 
 # %%
-# Eight settings and three folds. ``residuals="loo"`` makes intervals at little cost while many networks are compared.
+# Eight settings and three folds. ``residuals="loo"`` gives inexpensive intervals while many networks are compared.
 model = KStoNetRegressor(gamma=0.02, residuals="loo", max_iter=10, n_average=5, random_state=0)
 search = GridSearchCV(
     Pipeline([("features", StandardScaler()), ("model", model)]),
@@ -44,7 +44,7 @@ search = GridSearchCV(
 ).fit(X, y)
 
 # %%
-# The winner, with intervals from cross-fitted residuals, on rows that the search has not seen.
+# The best settings, with intervals from cross-fitted residuals, on test rows.
 best = search.best_estimator_.set_params(model__residuals="crossfit").fit(X, y)
 interval = best["model"].predict_interval(best["features"].transform(X_test), 0.9)
 print(f"R² {best.score(X_test, y_test):.3f}, 90 % intervals cover {coverage(y_test, interval):.1%} of {len(y_test)} new rows")

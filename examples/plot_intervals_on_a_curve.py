@@ -2,8 +2,8 @@
 Intervals on a curve
 ====================
 
-One feature, so that everything can be seen: what the network believes about the curve, what it believes about the next
-observation, and where its doubt comes from. The training rows are dense in the middle and sparse outside.
+With one feature, the prediction, its intervals and the sources of its variance can be drawn. The training rows are dense in the
+middle and sparse outside.
 """
 
 # %%
@@ -32,8 +32,8 @@ X, y = draw(60)
 model = KStoNetRegressor(gamma=2.0, max_iter=20, n_average=5, random_state=0).fit(X, y)
 
 # %%
-# Two kinds of interval. A *confidence* interval is about the curve: it opens where rows are rare. A *prediction* interval is
-# about the next observation: it holds the noise as well, and is never narrower than that.
+# A *confidence* interval is for the curve: it is wide where rows are rare. A *prediction* interval is for the next observation:
+# it includes the noise.
 grid = np.linspace(-7.0, 7.0, 400)[:, None]
 distribution = model.predict_dist(grid)
 
@@ -49,18 +49,17 @@ ax.set(xlabel="x", ylabel="y", xlim=(-7.0, 7.0), ylim=(-6.0, 8.0))
 ax.legend(ncols=2, loc="upper left", frameon=False)
 
 # %%
-# The promise is checked on rows the network has not seen, drawn as the training rows were. Each level should hold its share.
+# Check the coverage at three levels on new rows from the same distribution.
 X_new, y_new = draw(1000)
 for level in (0.5, 0.8, 0.95):
     print(f"{level:.0%} intervals cover {coverage(y_new, model.predict_interval(X_new, level)):.1%} of 1,000 new rows")
 
 # %%
-# The variance has four sources, and they add up. In the middle nearly all of it is noise, which no further row will remove;
-# outside it is the first layer, whose support vector regressions are not pinned down there.
+# The variance is the sum of four sources. In the middle nearly all of it is noise, which more rows do not reduce. Outside it is
+# the first layer, whose support vector regressions are not determined there.
 #
-# How much a missing row costs is learnt from training rows that were hidden for a while. Here some of them lie far from the
-# others, so the model knows. If all rows were close to each other they would say nothing about places without rows, and the
-# width out there should not be relied on.
+# The scale of the first layer's variance is learned from out-of-sample residuals. Here some training rows lie far from the
+# others and determine it. If all rows were close to each other, the width outside the data would not be reliable.
 figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
 sources = distribution.variance_by_source
 ax.stackplot(grid[:, 0], *sources.values(), labels=sources, colors=["#BBBBBB", "#77AADD", "#EE8866", "#EEDD88"])

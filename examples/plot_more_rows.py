@@ -1,9 +1,9 @@
 """
-What more rows would buy
-========================
+Would more rows help?
+=====================
 
-The variance of a prediction has parts that shrink with more rows and one that does not. Watching them grow and shrink tells
-whether collecting data is worth the trouble.
+Some sources of the variance of a prediction shrink with more rows; the noise does not. Their shares tell whether collecting
+more data would help.
 """
 
 # %%
@@ -27,7 +27,7 @@ X, y = draw(800)
 X_test, y_test = draw(500)
 
 # %%
-# Noise is what no row removes. The rest is what the network does not know yet.
+# The noise stays the same; the other sources shrink with more rows.
 sizes, parts = [50, 100, 200, 400, 800], []
 for n in sizes:
     model = KStoNetRegressor(max_iter=12, n_average=5, random_state=0).fit(X[:n], y[:n])

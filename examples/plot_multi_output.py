@@ -2,8 +2,8 @@
 Several targets at once
 =======================
 
-One network, two targets. They share the hidden layers, and the noise that is left over may be correlated: the prediction at a
-row is a mean and a *covariance matrix*, and a region for both targets is an ellipse rather than a box.
+One network predicts two targets. They share the hidden layers, and their noise may be correlated. The prediction at a row is a
+mean and a *covariance matrix*, and a region for both targets is an ellipse rather than a box.
 """
 
 # %%
@@ -33,7 +33,7 @@ X_test, Y_test = draw(500)
 model = KStoNetRegressor(hidden_layer_sizes=(8,), max_iter=20, random_state=0).fit(X, Y)
 
 # %%
-# Everything has one more axis: means are (n, 2), intervals (n, 2, 2), covariances (n, 2, 2).
+# All results have one more axis: means are (n, 2), intervals (n, 2, 2), covariances (n, 2, 2).
 mean, covariance = model.predict(X_test, return_cov=True)
 correlation = covariance[:, 0, 1] / np.sqrt(covariance[:, 0, 0] * covariance[:, 1, 1])
 print("R² of the two targets:", r2_score(Y_test, mean, multioutput="raw_values").round(3))
@@ -42,8 +42,8 @@ print("90 % intervals cover", [coverage(Y_test[:, j], interval[:, j]) for j in (
 print(f"predicted correlation of the targets at a new row: {correlation.mean():.2f} on average")
 
 # %%
-# A region for both: the ellipse of the joint normal distribution. Intervals of 90 % for each target do not hold both 90 times
-# in 100, the ellipse does.
+# A region for both: the ellipse of the joint normal distribution. Two 90 % intervals contain both
+# targets less often than 90 times in 100; the 90 % ellipse does not have this problem.
 error = Y_test - mean
 distance = np.einsum("ni,nij,nj->n", error, np.linalg.inv(covariance), error)
 inside = distance <= chi2.ppf(0.9, df=2)

@@ -2,13 +2,12 @@
 Searching with Optuna
 =====================
 
-`Optuna <https://optuna.org>`_ proposes settings one after another and learns from those before. Networks are trained by
-iterations, so a setting that does not look promising can be given up early: the callback reports the validation loss after
-every iteration, and Optuna may stop the trial there.
+`Optuna <https://optuna.org>`_ proposes settings one after another, based on the results of earlier ones. The callback reports
+the validation loss after every iteration, so that Optuna can stop trials that are not promising.
 """
 
 # %%
-# This example needs ``pip install optuna``; without it there is nothing to show.
+# This example needs ``pip install optuna``.
 from importlib.util import find_spec
 
 if find_spec("optuna") is None:
@@ -60,7 +59,7 @@ print(f"{len(study.trials)} trials, {stopped} of them stopped early")
 print("best:", {name: value if isinstance(value, str) else round(value, 3) for name, value in study.best_params.items()})
 
 # %%
-# The winner, trained on training and validation rows together.
+# The best settings, trained on training and validation rows together.
 best = dict(study.best_params)
 best["hidden_layer_sizes"] = best.pop("units")
 model = KStoNetRegressor(**best, max_iter=20, random_state=0)
@@ -68,7 +67,7 @@ model.fit(np.vstack([X, X_val]), np.concatenate([y, y_val]))
 print(f"R² on 400 new rows: {model.score(X_test, y_test):.3f}")
 
 # %%
-# Every line is a trial; grey ones were given up.
+# Every line is a trial; grey ones were stopped early.
 figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 for trial in study.trials:
     values = trial.intermediate_values

@@ -3,8 +3,8 @@ Mixed columns in a pipeline
 ===========================
 
 A table with numbers, categories and missing values goes through a
-:class:`~sklearn.compose.ColumnTransformer` into the network. The pipeline is one object: it is cross-validated, searched and
-stored as one, and it refuses nothing that its steps can handle.
+:class:`~sklearn.compose.ColumnTransformer` into the network. The pipeline is cross-validated, searched and
+stored as one object.
 """
 
 # %%
@@ -47,14 +47,14 @@ pipeline.fit(train, y_train)
 print(f"R² on {len(test)} new flats: {pipeline.score(test, y_test):.3f}")
 
 # %%
-# ``predict`` of the pipeline passes ``return_std`` on. What a pipeline has no name for is asked of its last step.
+# ``predict`` of the pipeline passes ``return_std`` on. Other methods are called on the last step.
 mean, std = pipeline.predict(test, return_std=True)
 interval = pipeline[-1].predict_interval(pipeline[:-1].transform(test), 0.95)
 shown = test.head(5).assign(mean=mean[:5], std=std[:5], low=interval[:5, 0], high=interval[:5, 1], price=y_test.head(5))
 print(shown.round(1).to_string(index=False))
 
 # %%
-# The displays look through pipelines by themselves.
+# The displays accept pipelines.
 display = IntervalDisplay.from_estimator(pipeline, test, y_test, coverage=(0.5, 0.95), sort="prediction", n_points=40)
 display.figure_.set_size_inches(8, 4.5)
 plt.show()

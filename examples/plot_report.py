@@ -2,9 +2,9 @@
 A report in one file
 ====================
 
-:func:`kstonet.report.write_report` turns a fitted model and some rows into one HTML page: scores beside simpler models,
-intervals and whether they hold, the hardest rows, what the features do, the training, and in plain words what to be careful
-about. It opens anywhere, without a network, and can be sent by mail.
+:func:`kstonet.report.write_report` writes one HTML page about a fitted model and some rows: scores beside simpler models, the
+coverage of intervals, the rows with the largest errors, feature effects, the training and warnings. It opens without a network
+and can be sent by mail.
 """
 
 # %%
@@ -39,8 +39,8 @@ columns = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passth
 model = KStoNetRegressor(max_iter=20, random_state=0).fit(columns.fit_transform(flats[:350]), price[:350])
 
 # %%
-# ``encode`` leads from the table to the numbers of the model, so that the page speaks about the columns of the table. With the
-# training rows at hand, the simpler models that stand beside the network learn from the same rows.
+# ``encode`` turns the table into the numbers of the model, so that the page shows the columns of the table. With ``X_train``
+# and ``y_train`` the simpler models are trained on the same rows as the network.
 path = Path(tempfile.mkdtemp()) / "flats.html"
 write_report(
     model,

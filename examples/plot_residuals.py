@@ -1,9 +1,9 @@
 """
-Where the noise is learnt from
-==============================
+Residuals for the intervals
+===========================
 
-An interval needs to know how noisy the data are. The paper takes the noise from the residuals of the training rows; a network
-that nearly interpolates has hardly any. ``residuals`` says which rows are asked instead.
+An interval depends on the size of the noise. The paper takes it from training residuals, which are too small for a network that
+nearly interpolates. The parameter ``residuals`` selects which residuals are used.
 """
 
 # %%
@@ -24,15 +24,15 @@ models = {
 }
 
 # %%
-# The three networks are the same, and so are their means. Only what they believe about their errors differs.
+# The three networks and their means are the same. Only their intervals differ.
 error = np.sqrt(np.mean((y_test - models["crossfit"].predict(X_test)) ** 2))
 print(f"error on the training rows {np.sqrt(np.mean((y - models['crossfit'].predict(X)) ** 2)):.2f}, on new rows {error:.2f}")
 for kind, model in models.items():
     print(f"{kind:9s} believes in errors of {np.sqrt(np.mean(model.predict_var(X_test))):.2f}")
 
 # %%
-# ``"training"`` promises far too much. ``"loo"`` leaves every row out of the last refit, in closed form: cheap, and a little
-# optimistic. ``"crossfit"``, the default, hides each fifth of the rows for a while as training goes on.
+# Intervals with ``"training"`` are far too narrow. ``"loo"`` leaves every row out of the last refit, in closed form: it is
+# cheap and slightly too narrow. ``"crossfit"``, the default, continues training without each fold in turn.
 figure, ax = plt.subplots(figsize=(5.5, 5), layout="constrained")
 for kind, model in models.items():
     CoverageDisplay.from_estimator(model, X_test, y_test, name=f'residuals="{kind}"', ax=ax)

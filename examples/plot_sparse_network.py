@@ -3,12 +3,12 @@ A sparse network
 ================
 
 The layers above the first are penalised regressions. Lasso, SCAD and MCP set weights to exactly zero, so a network with more
-units than it needs drops some of them: the pictures show which connections stay. SCAD and MCP leave large weights as they
-are, the lasso shrinks all of them.
+units than it needs drops some of them. The pictures show which connections remain. SCAD and MCP do not shrink large weights;
+the lasso shrinks all weights.
 """
 
 # %%
-# The paper's measurement-error data, and two hidden layers that are wider than they need be.
+# The paper's measurement-error data, and two hidden layers that are wider than necessary.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -19,7 +19,7 @@ X, y = make_measurement_error(600, random_state=0)
 X, y, X_test, y_test = X[:300], y[:300], X[300:], y[300:]
 
 # %%
-# ``callback`` sees the network after every iteration; the last one is kept here to look inside.
+# ``callback`` receives the network after every iteration; the last one is kept to show its weights.
 last = {}
 for penalty in ("none", "lasso", "scad"):
     model = KStoNetRegressor(

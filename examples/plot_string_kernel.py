@@ -1,13 +1,13 @@
 """
-A kernel of your own: strings
-=============================
+A string kernel
+===============
 
-With ``kernel="precomputed"`` the network needs no features at all, only a number for every pair of objects that says how alike
-they are. Here the objects are strings, and two of them are alike if they share many short pieces: the *spectrum kernel*.
+With ``kernel="precomputed"`` the network needs no features, only the similarity of every pair of objects. Here the objects are
+strings, which are similar if they share many short substrings: the *spectrum kernel*.
 """
 
 # %%
-# Artificial binding sites. A sequence binds strongly if it holds the pieces GATA or TTGC; two of them help more than one.
+# Artificial binding sites. A sequence binds strongly if it contains GATA or TTGC, and more strongly with both.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
@@ -44,8 +44,8 @@ calibration, y_calibration = draw(100)
 test, y_test = draw(300)
 
 # %%
-# The kernel: inner products of counted pieces of four letters, scaled such that every string has length one. Every k(x, x)
-# must be the same number for intervals: that of a new string is not handed in.
+# The kernel: inner products of the counts of all substrings of four letters, normalised to length one. Intervals need the same
+# k(x, x) for all strings, because that of a new string is not known.
 counter = CountVectorizer(analyzer="char", ngram_range=(4, 4), lowercase=False).fit(train)
 
 
@@ -63,8 +63,8 @@ K_test = spectrum(test, train)
 print(f"R² on 300 new strings: {model.score(K_test, y_test):.3f}")
 
 # %%
-# With this kernel every string is far from every other. That is the hard case for intervals that are learnt from the training
-# rows alone: they come out short. A hundred strings that were set aside put them right.
+# With this kernel every string is far from all others. Intervals that are calibrated on the training rows alone are then too
+# narrow. Calibration on a hundred strings that were set aside corrects them.
 for name in ("as trained", "calibrated"):
     if name == "calibrated":
         model.calibrate(spectrum(calibration, train), y_calibration)

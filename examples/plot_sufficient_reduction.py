@@ -1,10 +1,9 @@
 """
-Few numbers that say it all
-===========================
+Sufficient dimension reduction
+==============================
 
-Given the last hidden layer, the output does not depend on the features any more: ``transform`` returns a *sufficient
-reduction* of X, a handful of numbers that keep what matters for the targets. Twelve features become two here, fit to be looked
-at or handed to another model.
+Given the last hidden layer, the output is independent of the features: ``transform`` returns a *sufficient reduction* of X.
+Here twelve features become two, which can be plotted or passed to another model.
 """
 
 # %%
@@ -37,7 +36,7 @@ few = reduction.transform(X_test)
 print(f"from {X.shape[1]} features to {few.shape[1]}: {reduction.get_feature_names_out().tolist()}")
 
 # %%
-# Nearest neighbours get lost among many features. A network is a transformer like any other and can stand in front of them.
+# Nearest neighbours predict badly with many features. The network is a transformer and can be a step before them.
 ways = {"all features": KNeighborsRegressor(20)}
 ways["2 principal components"] = make_pipeline(PCA(2), KNeighborsRegressor(20))
 ways["2 hidden units"] = make_pipeline(reduction, KNeighborsRegressor(20))
@@ -45,8 +44,8 @@ for name, way in ways.items():
     print(f"20 nearest neighbours on {name:23s} R² {way.fit(X, Y).score(X_test, Y_test):.3f}")
 
 # %%
-# The same test rows in both planes, coloured by one target and by the other. In the plane of the hidden units each target has a
-# direction of its own.
+# The same test rows in both planes, coloured by one target and by the other. In the plane of the hidden units each target has
+# its own direction.
 figure, axes = plt.subplots(2, 2, figsize=(9, 7.5), layout="constrained")
 planes = {"two principal components": PCA(2).fit(X).transform(X_test), "the last hidden layer": few}
 for row, (title, plane) in zip(axes, planes.items(), strict=True):

@@ -1,13 +1,13 @@
 """
-Watching the training
-=====================
+Following the training
+======================
 
-Training repeats two steps: draw the hidden values, refit every layer. ``history_`` keeps a record of every iteration,
-validation rows can watch along, a callback sees each state, and training goes on where it stopped.
+Training repeats two steps: it draws the hidden values and refits every layer. ``history_`` has a record of every iteration,
+also for validation rows, a callback receives each state, and ``warm_start`` continues a training.
 """
 
 # %%
-# A product of two effects. Rows given as ``X_val`` are looked at after every iteration, never trained on.
+# A product of two effects. Rows given as ``X_val`` are evaluated after every iteration and are not used for training.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -23,9 +23,9 @@ model = KStoNetRegressor(max_iter=40, residuals=None, warm_start=True, random_st
 model.fit(X, y, X_val=X_val, y_val=y_val)
 
 # %%
-# Training starts from hidden values that already know the targets: the first iteration is as good as plain support vector
-# regressions, and the network improves on it from there. The path goes up and down a little, because hidden values are drawn at
-# random; predictions average over the last iterations. Below, where the time went.
+# Training starts from hidden values that are mixtures of the targets, so the first iteration is as good as plain support vector
+# regressions. The path fluctuates, because hidden values are drawn at random; predictions average the last iterations. The
+# second panel shows the time of every part.
 display = TrainingPathDisplay.from_estimator(model, parts=True)
 display.figure_.set_size_inches(8, 5)
 
@@ -41,8 +41,8 @@ model.set_params(max_iter=10).fit(X, y, X_val=X_val, y_val=y_val)
 print(f"{model.n_iter_} iterations, {len(model.history_)} records, validation loss {model.history_[-1]['validation_loss']:.4f}")
 
 # %%
-# ``tol`` stops when the loss (of the validation rows, if there are any) has not fallen by that fraction for a while. A callback
-# may do anything else with the state of an iteration.
+# ``tol`` stops when the loss (of the validation rows, if there are any) has not fallen by that fraction for
+# ``n_iter_no_change`` iterations. A callback can implement other rules.
 losses = []
 stopped = KStoNetRegressor(max_iter=100, tol=0.01, n_iter_no_change=15, residuals=None, random_state=0)
 stopped.set_params(callback=lambda state: losses.append(state.record.loss)).fit(X, y, X_val=X_val, y_val=y_val)

@@ -1,14 +1,14 @@
 """
-Parameters that choose themselves
-=================================
+Tuning of parameters
+====================
 
-``"tune"`` in place of a value leaves the choice to validation inside the training rows. The search goes from cheap to dear:
-many kernels and values of C are screened by the first layer alone, which costs a fraction of an iteration each; the best few
+``"tune"`` in place of a value chooses it by validation inside the training rows. The search goes from cheap to expensive: many
+kernels and values of C are screened by the first layer alone, which costs a fraction of an iteration each; the best few
 are trained for some iterations, and the best of those for more.
 """
 
 # %%
-# Two features out of six matter, and they do not matter alike.
+# Two of six features are relevant, on different scales.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -21,7 +21,7 @@ X, y, X_test, y_test = X[:120], y[:120], X[120:], y[120:]
 short = {"max_iter": 8, "n_average": 4, "residuals": None, "random_state": 0}
 
 # %%
-# As it comes, with ``C`` and ``gamma`` chosen, and with the length scale of every feature learned as well.
+# Defaults; ``C`` and ``gamma`` chosen; the length scale of every feature learned as well.
 settings = {
     "defaults": {},
     "C and gamma": {"C": "tune", "gamma": "tune"},
@@ -33,7 +33,7 @@ for name, parameters in settings.items():
     print(f"{name:18s} R² on 280 new rows: {models[name].score(X_test, y_test):.3f}")
 
 # %%
-# What was chosen, and why.
+# The chosen values and the reason.
 model = models["and length scales"]
 print(model.tuning_["reason"])
 scales = np.array(model.tuned_["length_scale"])

@@ -1,14 +1,14 @@
 """
-Every unit its own kernel
-=========================
+A kernel for every unit
+=======================
 
-The units of the first layer are support vector regressions, and nothing says that they must share a kernel. Here some of them
-see the hour of the day only and the others the weather only; the regression layer above adds them up. What is known about the
-problem goes into the kernels, and the network needs fewer rows.
+The units of the first layer are support vector regressions, which may have different kernels. Here some of them use the hour of
+the day only and the others the weather only; the regression layer above adds them. Kernels that reflect the structure of the
+problem need fewer rows.
 """
 
 # %%
-# Demand for electricity, say: a daily course with two sharp peaks, and on top of it an effect of the weather. An hour is a
+# Simulated demand for electricity: a daily course with two sharp peaks, and on top of it an effect of the weather. An hour is a
 # place on a circle, so it is given as cosine and sine.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -65,7 +65,7 @@ for name, kernel in networks.items():
     print(f"{name}: R² {networks[name].score(X_test, y_test):.3f} on 2,000 new rows")
 
 # %%
-# The course of a day with average weather, as both networks see it.
+# The course of a day with average weather, as predicted by both networks.
 hours = np.linspace(0, 24, 200)
 day = features(hours, np.zeros((200, 3)))
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)

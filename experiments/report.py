@@ -140,8 +140,13 @@ def report(results: Path) -> str:
 
 
 def _cell(title: str, text: str) -> str:
-    """One item of a section; several results in it become a list of their own."""
-    parts = [part.strip() for part in text.split(";")]
+    """One item of a section. Several results become a list; those after "name:" belong to that name."""
+    parts: list[str] = []
+    for part in text.split("; "):
+        if parts and ":" in parts[-1] and ":" not in part:
+            parts[-1] += f"; {part}"
+        else:
+            parts.append(part)
     if title == "Remarks" or len(parts) == 1:
         return f"- **{title}:** {text}"
     return "\n".join([f"- **{title}:**", *(f"  - {part}" for part in parts)])

@@ -18,6 +18,7 @@ DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
 # The packages whose prose is held to the standard of the documents.
 PACKAGES = ("metrics", "plotting", "report", "datasets", "cli", "solvers", "imputation")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / "src" / "kstonet" / package).rglob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 
 
@@ -168,7 +169,7 @@ def prose_of(path):
     ]
 
 
-@pytest.mark.parametrize("path", [*DOCUMENTS, *SOURCES], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [*DOCUMENTS, *EXAMPLES, *SOURCES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_words_are_those_of_the_field(path):
     for number, line in prose_of(path):
         for pattern, better in BANNED.items():

@@ -189,7 +189,7 @@ def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
         ),
         ("area,balcony,heat\n30,true,gas\n", "the model needs column 'city', which the table lacks"),
         ("area,city,balcony,heat\n30,,true,gas\n", "values are missing: column 'city' in row 1."),
-        ("area,city,balcony,heat\nx,Bern,true,gas\n", "column 'area' is to hold finite numbers, but holds 'x' in row 1."),
+        ("area,city,balcony,heat\nx,Bern,true,gas\n", "column 'area' must hold finite numbers, but holds 'x' in row 1."),
         ("area,area,city\n1,2,3\n", "standard input has more than one column named 'area'"),
         ("", "standard input is empty."),
     ],
@@ -213,14 +213,14 @@ def test_extra_columns_are_noted_and_the_target_is_not(run, regression):
 
 
 BAD_TABLES = {
-    "one column": ("y\n1\n2\n", "y", "beside the target 'y' the table has no columns to predict it from."),
+    "one column": ("y\n1\n2\n", "y", "the table has no column besides the target 'y'; add columns to predict it from."),
     "no target": ("a,b\n1,2\n", "y", "there is no column 'y'; the table has 'a', 'b'."),
     "text target": (
         "a,y\n1,u\n2,v\n3,u\n4,v\n",
         "--task=regression",
-        "column 'y' is to hold finite numbers, but holds 'u' in row",
+        "column 'y' must hold finite numbers, but holds 'u' in row",
     ),
-    "one class": ("a,y\n1,u\n2,u\n3,u\n4,u\n", "y", "the target 'y' has one class only, 'u'; there is nothing to tell apart."),
+    "one class": ("a,y\n1,u\n2,u\n3,u\n4,u\n", "y", "the target 'y' has one class only, 'u'; a classifier needs at least two."),
     "dates": ("a,y\n2020-01-01,1.5\n2020-01-02,2\n", "y", "column 'a' holds dates or times such as '2020-01-01'"),
     "negative C": ("a,y\n1,1\n2,5\n3,2\n4,2.5\n", "--C=-1", "C=-1.0 must be one positive number"),
     "C in words": ("a,y\n1,1\n2,5\n3,2\n4,2.5\n", "--C=much", "--C 'much' must be a number or tune."),
@@ -250,7 +250,7 @@ def test_bad_files_are_refused_before_the_work(run, tmp_path, regression, monkey
         assert "is not yours to write to" in run(*fit, tmp_path / "m.kstonet", code=2).stderr
     assert "is not a stored model" in run("info", table, code=2).stderr
     assert "is not a file" in run("info", tmp_path / "none.kstonet", code=2).stderr
-    assert "say --format" in run("predict", path, table, "--out", tmp_path / "p.xlsx", code=2).stderr
+    assert "use --format" in run("predict", path, table, "--out", tmp_path / "p.xlsx", code=2).stderr
     assert "coverage=[95.0] must lie strictly between 0 and 1" in run("predict", path, table, "--coverage", 95, code=2).stderr
 
 
@@ -275,7 +275,7 @@ def test_a_model_of_the_library_is_shown_but_not_used(run, tmp_path, regression)
     kstonet.save(kstonet.StoNetRegressor(max_iter=2, random_state=0).fit(X, X[:, 0]), tmp_path / "m.kstonet")
     assert "StoNetRegressor" in run("info", tmp_path / "m.kstonet").stdout
     message = run("predict", tmp_path / "m.kstonet", regression[0], code=2).stderr
-    assert "holds a StoNetRegressor, but not how to read tables for it" in message
+    assert "holds a StoNetRegressor, but not the encoding of its table" in message
     kstonet.save(kstonet.MultiTargetSVR().fit(X, X[:, 0]), tmp_path / "svr.kstonet")
     assert json.loads(run("info", tmp_path / "svr.kstonet", "--json").stdout)["class"] == "MultiTargetSVR"
 

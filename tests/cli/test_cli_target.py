@@ -55,7 +55,7 @@ def test_labels():
         (
             ["1", "x", "3"],
             "regression",
-            "column 'y' is to hold finite numbers, but holds 'x' in row 2; regression needs numbers",
+            "column 'y' must hold finite numbers, but holds 'x' in row 2; regression needs numbers",
         ),
         ([f"n{i}" for i in range(9)], "auto", "the target 'y' has 9 different values in 9 rows, too many for classes"),
         (["2020-01-01", "2020-01-02"], "auto", "column 'y' holds dates"),
@@ -102,9 +102,9 @@ def test_held_out_rows_are_a_share_of_every_class(flats):
     ("options", "message"),
     [
         ({"holdout": 1.0}, "--holdout 1 must be a share of the rows"),
-        ({"holdout": 0.001}, "leaves nothing to train with or nothing to test on"),
+        ({"holdout": 0.001}, "leaves no rows for training or no rows for testing"),
         ({"drop": ["none"]}, "--drop names 'none', not a column"),
-        ({"drop": ["area", "city", "balcony", "price"]}, "beside the target 'heat' the table has no columns"),
+        ({"drop": ["area", "city", "balcony", "price"]}, "the table has no column besides the target 'heat'"),
     ],
 )
 def test_splits_that_cannot_be(flats, options, message):

@@ -63,7 +63,7 @@ def test_a_bad_download_is_named_and_leaves_nothing(site, yacht, cache, page, me
     assert len(site.requests) == requests
     assert list(cache.rglob("*")) == []
     text = str(caught.value)
-    assert text.startswith("yacht could not be had. Tried:")
+    assert text.startswith("yacht could not be loaded. Tried:")
     assert f"{cache}/yacht/data.npz: no such file" in text
     assert f"- {site.url}/yacht.zip: " in text
     assert "To provide it by hand: put data.npz (X of shape (3, 6), y of shape (3,)) at <folder>/yacht/data.npz" in text

@@ -98,11 +98,11 @@ def test_names_are_forgiving(name):
 
 
 def test_unknown_names():
-    with pytest.raises(ValueError, match="name='yaht' is no data set of kstonet; did you mean 'yacht'"):
+    with pytest.raises(ValueError, match="name='yaht' is not a data set of kstonet; did you mean 'yacht'"):
         load("yaht")
-    with pytest.raises(ValueError, match=r"name='qqq' is no data set of kstonet; give one of .*'yacht'"):
+    with pytest.raises(ValueError, match=r"name='qqq' is not a data set of kstonet; give one of .*'yacht'"):
         load("qqq")
-    with pytest.raises(ValueError, match="name=3 is no data set"):
+    with pytest.raises(ValueError, match="name=3 is not a data set"):
         load(3)
 
 
@@ -175,10 +175,10 @@ def test_a_file_that_is_no_npz(yacht, tmp_path, content):
 
 
 def test_a_folder_that_does_not_exist(yacht, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"data_home='.*nowhere' is no folder"):
+    with pytest.raises(ValueError, match=r"data_home='.*nowhere' is not a folder"):
         load("yacht", data_home=tmp_path / "nowhere")
     monkeypatch.setenv("KSTONET_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(ValueError, match=r"KSTONET_DATA='.*nowhere' is no folder"):
+    with pytest.raises(ValueError, match=r"KSTONET_DATA='.*nowhere' is not a folder"):
         load("yacht")
 
 

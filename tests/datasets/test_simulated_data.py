@@ -167,9 +167,9 @@ def test_bad_arguments_are_named(make):
         make(0)
     with pytest.raises(ValueError, match=r"n_samples=2\.5 must be a whole number"):
         make(2.5)
-    with pytest.raises(ValueError, match="random_state='x' names no generator"):
+    with pytest.raises(ValueError, match="random_state='x' is not valid"):
         make(10, random_state="x")
-    with pytest.raises(ValueError, match="random_state=-1 names no generator"):
+    with pytest.raises(ValueError, match="random_state=-1 is not valid"):
         make(10, random_state=-1)
 
 

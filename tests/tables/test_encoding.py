@@ -132,8 +132,8 @@ def names(count):
     ("column", "message"),
     [
         ([None, None], "column 'x' holds no values; leave it out (--drop 'x')."),
-        (["1", "inf"], "column 'x' is to hold finite numbers, but holds 'inf' in row 2."),
-        (["1e400", "2"], "column 'x' is to hold finite numbers, but holds '1e400' in row 1."),
+        (["1", "inf"], "column 'x' must hold finite numbers, but holds 'inf' in row 2."),
+        (["1e400", "2"], "column 'x' must hold finite numbers, but holds '1e400' in row 1."),
         (names(30), "column 'x' holds 30 different values such as 'n0' in 30 rows, too many for categories"),
         (
             [*map(str, range(40)), "?", "-"],

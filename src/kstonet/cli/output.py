@@ -1,4 +1,4 @@
-"""What a command says, where it says it, and how it ends.
+"""Output, errors and exit codes of a command.
 
 Results go to standard output, everything else to standard error; with ``--json`` a result is one JSON object.
 """
@@ -23,7 +23,7 @@ from rich.text import Text
 from kstonet import GramTooLargeError
 
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-BAD_INPUTS = (ValueError, OSError, GramTooLargeError)  # what the library raises about arguments, files and sizes
+BAD_INPUTS = (ValueError, OSError, GramTooLargeError)  # errors of the library about arguments, files and sizes
 
 
 class SearchInterrupted(BaseException):
@@ -49,22 +49,22 @@ class Output:
     stdout: Console = field(default_factory=lambda: Console(highlight=False))
 
     def note(self, text: str) -> None:
-        """Something the user should know."""
+        """Print a note for the user."""
         self.notes.append(text)
         if not self.quiet:
             self.stderr.print(Text("Note: ", style="yellow") + Text(text), soft_wrap=True)
 
     def say(self, content: str | Table) -> None:
-        """Something nice to read; text is text, whatever brackets it holds."""
+        """Print progress or results for people; brackets in the text are not markup."""
         if not self.quiet:
             self.stderr.print(Text(content) if isinstance(content, str) else content)
 
     def error(self, text: str) -> None:
-        """Why the command ends."""
+        """Print the error that ends the command."""
         self.stderr.print(Text("Error: ", style="bold red") + Text(text), soft_wrap=True)
 
     def result(self, values: dict[str, Any], content: RenderableType | None = None) -> None:
-        """What was asked for: as JSON, or as content to read."""
+        """Print the result of the command, as JSON or as text."""
         if self.as_json:
             sys.stdout.write(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
             sys.stdout.flush()
@@ -73,7 +73,7 @@ class Output:
 
 
 def grid(lines: dict[str, Any]) -> Table:
-    """Names and what is said about them, in two columns."""
+    """Names and descriptions in two columns."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold cyan", no_wrap=True, min_width=8)
     table.add_column(overflow="fold")
@@ -92,7 +92,7 @@ def titled(title: str, *headings: str, right: tuple[str, ...] = ()) -> Table:
 
 @contextlib.contextmanager
 def session(quiet: bool = False, as_json: bool = False, debug: bool = False) -> Iterator[Output]:
-    """Run a command: warnings become notes, exceptions one sentence and an exit code.
+    """Run a command; print warnings as notes and exceptions as one sentence, and set the exit code.
 
     0 is success, 2 bad input, 130 an interruption, 1 anything unexpected.
     """
@@ -116,7 +116,7 @@ def session(quiet: bool = False, as_json: bool = False, debug: bool = False) -> 
             yield output
         except typer.Exit:
             raise
-        except BrokenPipeError:  # the reader of a pipe has seen enough
+        except BrokenPipeError:  # the reader of the pipe has closed it
             raise
         except (KeyboardInterrupt, SearchInterrupted):
             output.error("interrupted.")

@@ -69,7 +69,7 @@ class Scores:
             table.add_row(title, "not defined" if value is None else f"{value:.4g}", meaning)
         if not self.intervals:
             return table
-        headings = ("promised", "covered", "mean width")
+        headings = ("nominal", "covered", "mean width")
         second = titled("Prediction intervals", *headings, right=headings)
         for each in self.intervals:
             second.add_row(f"{each['level']:.0%}", f"{each['coverage']:.1%}", f"{each['mean_width']:.4g}")

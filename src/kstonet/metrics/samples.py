@@ -54,7 +54,7 @@ def pinball_loss(
     if q.shape != y.shape + level.shape:
         raise ValueError(
             f"quantiles has shape {q.shape}; y_true of shape {y.shape} and levels of shape {level.shape} "
-            f"ask for {y.shape + level.shape}."
+            f"need {y.shape + level.shape}."
         )
     missed = y.reshape(y.shape + (1,) * level.ndim) - q
     loss = np.maximum(level * missed, (level - 1.0) * missed)

@@ -150,7 +150,7 @@ class VarianceSourcesDisplay(Display):
             above = below + values[self.rows_] / divisor
             share = 100 * float(values.sum()) / everything
             label = f"{source} ({'<1' if 0 < share < 0.5 else f'{share:.0f}'} %)"
-            # Steps, because there is nothing between two points, and because a single point can be drawn, too.
+            # Steps, because the points are not connected, and because a single point can be drawn, too.
             self.areas_[source] = ax.stairs(above, edges, baseline=below, fill=True, color=AREAS[k % len(AREAS)], label=label)
             below = above
         ax.set_xlim(edges[0], edges[-1])

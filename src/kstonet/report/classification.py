@@ -82,7 +82,7 @@ class ClassificationView:
         parts = {name: replace(moments, parts={name: part}) for name, part in moments.parts.items()}
         return {name: self._of_winner(calibration.log_odds_variance(own)) for name, own in parts.items()}
 
-    # -- what the effects ask ------------------------------------------------------------------------------------------------
+    # -- inputs of the effects -----------------------------------------------------------------------------------------------
 
     @property
     def outputs(self) -> np.ndarray:

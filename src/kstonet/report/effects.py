@@ -29,7 +29,7 @@ Curves = Callable[[Any], dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]
 
 @dataclass(frozen=True)
 class Importance:
-    """How much worse the model predicts when a column is shuffled; the most important column first.
+    """Permutation importance, the most important column first.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Importance:
     rises : ndarray of shape (measured, repeats)
         Increase of the loss when the column is shuffled.
     n_rows : int
-        Rows it was measured on.
+        Number of rows it was measured on.
     """
 
     columns: np.ndarray
@@ -52,6 +52,7 @@ def permutation_importance(subject: Subject, outputs: np.ndarray, loss: Loss) ->
     Parameters
     ----------
     subject : Subject
+        Model and rows of the report.
     outputs : ndarray of shape (n, outputs)
         What the model predicts; of many columns those are measured that go with it most.
     loss : callable

@@ -233,7 +233,7 @@ def _targets(name: str, y: Any, n: int, column: int, model: Any) -> np.ndarray:
     unknown = sorted({str(value) for value in set(values.ravel().tolist()) - set(model.classes_.tolist())})
     if values.ndim != 1 or unknown:
         what = f"the labels {unknown[:5]}" if unknown else f"an array of shape {values.shape}"
-        raise ValueError(f"{name} holds {what}; the model knows one label per row out of {model.classes_.tolist()}.")
+        raise ValueError(f"{name} holds {what}; it must hold one label per row out of {model.classes_.tolist()}.")
     return values
 
 

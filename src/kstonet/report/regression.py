@@ -67,7 +67,7 @@ class RegressionView:
         """Errors in predicted standard deviations."""
         return None if self.predicted is None else self.errors / np.maximum(self.predicted.std, 1e-300)
 
-    # -- what the effects ask ------------------------------------------------------------------------------------------------
+    # -- inputs of the effects -----------------------------------------------------------------------------------------------
 
     @property
     def outputs(self) -> np.ndarray:

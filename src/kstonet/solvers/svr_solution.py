@@ -16,7 +16,7 @@ PER_TARGET = (
     "dual_state", "multiplier_state", "shifts",
 )  # fmt: skip
 ON_DEVICE = ("coef", "intercept", "fitted", "dual_state", "multiplier_state")
-TIGHT = 1e-6  # tolerances up to here ask for a dual vector that meets them itself
+TIGHT = 1e-6  # tolerances up to here require a dual vector that meets them itself
 
 
 @dataclass(frozen=True)

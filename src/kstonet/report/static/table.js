@@ -25,7 +25,7 @@ function sortTable(table, column) {
   table.tBodies[0].append(...rows);
 }
 
-// "age > 40" looks at one column; every other text is looked for in the whole row.
+// "age > 40" filters by one column; any other text is searched for in the whole row.
 function filterOf(text, names) {
   const condition = text.match(/^\s*(.+?)\s*(<=|>=|=|<|>)\s*(\S.*?)\s*$/);
   const column = condition ? names.indexOf(condition[1].toLowerCase()) : -1;
