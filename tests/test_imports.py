@@ -13,9 +13,10 @@ ROOT = Path(kstonet.__file__).parent
 
 # A part may import from the parts before it, and from itself.
 ORDER = [
-    "_arrays", "_records", "_bar", "metrics", "gram", "solvers", "tuning", "imputation", "layers", "network", "noise",
-    "initialisation", "iro", "uncertainty", "estimators", "baselines", "plotting", "persistence", "onnx_export", "report",
-    "checkpoint", "datasets", "demo", "cli",
+    "_arrays", "_records", "_checks", "_bar", "_progress", "scaling", "metrics", "gram", "solvers", "imputation", "layers",
+    "network", "noise", "initialisation", "iro", "uncertainty", "targets", "trained", "problem", "settings", "observers",
+    "training", "tuning", "estimators", "baselines", "plotting", "persistence", "onnx_export", "report", "checkpoint",
+    "datasets", "demo", "cli",
 ]  # fmt: skip
 INDEPENDENT = [{"gram", "imputation"}, {"solvers", "imputation"}]  # parts that must not know each other
 OPTIONAL = ("torch", "dask", "matplotlib", "pandas", "polars", "typer", "rich", "onnx", "safetensors")

@@ -31,7 +31,7 @@ def oracle(weights=None, look_weights=None):
 
 
 def ours(weights=None, look_weights=None):
-    return svr_errors(DenseGram(X[FIT], KERNEL), (X[FIT], Y[FIT], weights), (X[LOOK], Y[LOOK], look_weights), C, EPSILON)
+    return svr_errors(DenseGram(X[FIT], KERNEL), (Y[FIT], weights), (X[LOOK], Y[LOOK], look_weights), C, EPSILON)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -58,7 +58,7 @@ def test_the_default_tolerance_ranks():
 def test_several_targets_are_averaged():
     each = [
         svr_errors(
-            DenseGram(X[FIT], KERNEL), (X[FIT], Y[FIT, j : j + 1], None), (X[LOOK], Y[LOOK, j : j + 1], None), C, EPSILON
+            DenseGram(X[FIT], KERNEL), (Y[FIT, j : j + 1], None), (X[LOOK], Y[LOOK, j : j + 1], None), C, EPSILON
         )
         for j in (0, 1)
     ]
