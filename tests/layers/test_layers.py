@@ -8,9 +8,9 @@ from sklearn.metrics import log_loss, mean_squared_error, root_mean_squared_erro
 
 from kstonet.gram import DenseGram, make_kernel
 from kstonet.layers.activations import ACTIVATIONS, get_activation
+from kstonet.layers.base import FirstLayer, LayerUncertainty, UpperLayer
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
-from kstonet.layers.base import FirstLayer, LayerUncertainty, UpperLayer
 from kstonet.layers.kernel import KernelLayer, UnitGroup, svr_noise_variance
 from kstonet.layers.linear import LinearFirstLayer
 from kstonet.network import Network
@@ -213,7 +213,9 @@ def test_losses_are_those_of_scikit_learn():
         logits = head.mean(RNG.normal(size=(N, 4)))
         p = softmax(logits, axis=1)
         assert head.loss(logits, labels) == pytest.approx(log_loss(labels, p, labels=range(head.n_classes)))
-        assert head.residual(np.log(np.eye(head.n_classes)[labels] + 1e-300), labels) == pytest.approx(1e-3)  # none, but for a floor
+        assert head.residual(np.log(np.eye(head.n_classes)[labels] + 1e-300), labels) == pytest.approx(
+            1e-3
+        )  # none, but for a floor
         assert head.residual(np.zeros_like(logits), labels) == pytest.approx(1 - 1 / head.n_classes)  # all alike
 
 

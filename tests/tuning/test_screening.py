@@ -57,9 +57,7 @@ def test_the_default_tolerance_ranks():
 
 def test_several_targets_are_averaged():
     each = [
-        svr_errors(
-            DenseGram(X[FIT], KERNEL), (Y[FIT, j : j + 1], None), (X[LOOK], Y[LOOK, j : j + 1], None), C, EPSILON
-        )
+        svr_errors(DenseGram(X[FIT], KERNEL), (Y[FIT, j : j + 1], None), (X[LOOK], Y[LOOK, j : j + 1], None), C, EPSILON)
         for j in (0, 1)
     ]
     np.testing.assert_allclose(ours(), np.mean(each, axis=0), rtol=0.02)

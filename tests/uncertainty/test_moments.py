@@ -142,9 +142,7 @@ def test_ridge_is_the_sandwich_by_simulation():
         layer = start.refit(inputs, outputs)
         predictions.append(layer.mean(new)[0, 0])
         if len(variances) < 200:
-            moments = layer.uncertainty(inputs, outputs).propagate(
-                Moments(new, {FIRST_LAYER: np.zeros((1, q, q))})
-            )
+            moments = layer.uncertainty(inputs, outputs).propagate(Moments(new, {FIRST_LAYER: np.zeros((1, q, q))}))
             variances.append(moments.covariance[0, 0, 0])
     assert np.mean(variances) == pytest.approx(np.var(predictions), rel=0.25)
 
