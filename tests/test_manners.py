@@ -27,7 +27,7 @@ from kstonet import (
     StoNetRegressor,
 )
 from kstonet.estimators import links
-from kstonet.gram.dense import row_blocks
+from kstonet.gram.blocks import row_blocks
 
 FAST = {"max_iter": 2, "n_average": 1, "n_imputation_steps": 5, "residuals": None, "random_state": 0}
 ONE = {"kernel": ["rbf"], "gamma": ["scale"], "length_scale": [None], "C": [10], "hidden_layer_sizes": [(3,)], "cv": 2}

@@ -41,7 +41,7 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks([regression(), classification(C=[10.0])], expected_failed_checks=expected_failures)
-def test_scikit_learn_manners(estimator, check):
+def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
 

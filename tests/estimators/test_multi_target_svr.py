@@ -25,7 +25,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [MultiTargetSVR(), MultiTargetSVR(sparse=False), MultiTargetSVR(tol=1e-12)], expected_failed_checks=expected_failures
 )
-def test_scikit_learn_manners(estimator, check):
+def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
 
