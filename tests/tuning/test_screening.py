@@ -40,7 +40,7 @@ def test_errors_are_those_of_scikit_learn(weighted, monkeypatch):
     weights = RNG.uniform(0.2, 2.0, size=80) if weighted else None
     look_weights = RNG.uniform(0.0, 2.0, size=40) if weighted else None
     expected = oracle(weights, look_weights)
-    monkeypatch.setattr(screening, "TOLERANCE", 1e-9)
+    monkeypatch.setattr(screening, "TOLERANCE", 1e-9)  # that of a ranking is too loose for a comparison
     monkeypatch.setattr(screening, "MAX_ITER", 5000)
     # P <= C·Σw|y|: the value of the constant zero; tenfold for scikit-learn's own tolerance
     value = np.array(C) * (np.abs(Y[FIT]) * (1.0 if weights is None else weights[:, None])).sum(axis=0).max()
@@ -64,6 +64,6 @@ def test_several_targets_are_averaged():
 
 
 def test_a_hard_c_is_ranked_without_a_warning(recwarn, monkeypatch):
-    monkeypatch.setattr(screening, "MAX_ITER", 5)
+    monkeypatch.setattr(screening, "MAX_ITER", 5)  # the solver is too good for data of a test's size
     assert np.isfinite(ours()).all()
     assert not recwarn.list
