@@ -184,6 +184,8 @@ def test_values_are_not_searched_for_nan_where_they_are_said_to_be_finite(estima
         "alpha": ["a", None, -1],
         "sampler": ["a", None, []],
         "residuals": ["a", []],
+        "upper_layer": ["a", None, []],
+        "solver": ["a", None],
         "max_memory": ["a", 0],
         "callback": [5],
         "verbose": ["a", None, -1],

@@ -23,6 +23,9 @@ SHARED_PARAMETERS = """
         have a variance for every layer above the first: ``[(0.001, 0.01)]`` for two hidden layers.
     penalty : {"lasso", "ridge", "scad", "mcp", "none"}, default="lasso"
         Of the regression layers.
+    upper_layer : str, default="dense"
+        Kind of the layers above the first: a name known to :func:`kstonet.layers.register_layer`. The output layer of a
+        classifier is a multinomial logit whatever it is.
     alpha : "auto", float or schedule, default="auto"
         Strength of the penalty, in scikit-learn's scaling. "auto" is 0.1·residual·√(log(inputs)/n),
         the order the theory asks for, with the residual of the current fit.
@@ -103,6 +106,9 @@ _PARAMETERS = f"""
         Half-width of their tube, in which errors cost nothing.
     svr_tol : float, default=1e-3
         Relative duality gap of the support vector regressions.
+    solver : str, default="auto"
+        Kind of the Gram that holds the kernel matrix, as in :func:`kstonet.gram.make_gram`: "dense", or a name known to
+        :func:`kstonet.gram.register_gram`. "auto" is "dense".
     device : str, optional
         Where the kernel matrix lives and the support vector regressions are solved: None is NumPy on the CPU, "cuda" a GPU (any
         name PyTorch knows; extra "gpu"). Prediction runs on the CPU either way.{SHARED_PARAMETERS}
