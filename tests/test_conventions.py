@@ -27,7 +27,7 @@ from kstonet import (
     StoNetRegressor,
 )
 from kstonet.estimators import links
-from kstonet.gram.dense import row_blocks
+from kstonet.gram.blocks import row_blocks
 
 FAST = {"max_iter": 2, "n_average": 1, "n_imputation_steps": 5, "residuals": None, "random_state": 0}
 ONE = {"kernel": ["rbf"], "gamma": ["scale"], "length_scale": [None], "C": [10], "hidden_layer_sizes": [(3,)], "cv": 2}
@@ -184,6 +184,8 @@ def test_values_are_not_searched_for_nan_where_they_are_said_to_be_finite(estima
         "alpha": ["a", None, -1],
         "sampler": ["a", None, []],
         "residuals": ["a", []],
+        "upper_layer": ["a", None, []],
+        "solver": ["a", None],
         "max_memory": ["a", 0],
         "callback": [5],
         "verbose": ["a", None, -1],

@@ -184,10 +184,7 @@ def test_versions_without_callbacks(monkeypatch):
 
     @before.tears_down_callbacks
     def fit(estimator):
-        with before.fit_tasks(estimator, [[1.0]], [1.0], None) as tasks:
-            seen = [state for state in tasks.each(range(3)) if not tasks.end(lambda: pytest.fail("nobody wants a model"))]
-            tasks.begin("intervals")
-            assert not tasks.end()
-            return seen
+        with before.fit_tasks(estimator, [[1.0]], [1.0], None) as observers:
+            return observers
 
-    assert fit(KStoNetRegressor()) == [0, 1, 2]
+    assert fit(KStoNetRegressor()) == []

@@ -184,6 +184,7 @@ class TrainedNetwork:
 
     def proba_interval(self, X: np.ndarray, coverage: Any = 0.95) -> np.ndarray:
         """Confidence intervals for the class probabilities, symmetric on the scale of the log-odds."""
+        self._classes()
         levels = probabilities("coverage", coverage)
         deviation = np.sqrt(self._probability_calibration.log_odds_variance(self.moments(X)))
         p = np.clip(self.proba(X), 1e-15, 1.0 - 1e-15)

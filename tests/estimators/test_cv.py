@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kstonet import KStoNetClassifier, KStoNetClassifierCV, KStoNetRegressor, KStoNetRegressorCV
 from kstonet.gram.kernels import RBF
-from kstonet.tuning import relevance
+from kstonet.tuning import parts
 
 FAST = {"max_iter": 2, "n_average": 1, "n_imputation_steps": 2, "residuals": None}
 FEW = {"kernel": ["rbf"], "gamma": ["scale"], "length_scale": [None], "C": [1.0, 10.0], "hidden_layer_sizes": [(3,)], "cv": 2}
@@ -58,8 +58,7 @@ def test_the_best_is_fitted_on_all_rows():
     assert given.best_estimator_.random_state == 7
 
 
-def test_the_table(monkeypatch):
-    monkeypatch.setattr(relevance, "MAX_ITER", 3)
+def test_the_table():
     search = regression(
         kernel=["rbf", "laplacian", "linear"], gamma=None, length_scale=(None, "evidence"), noise_variance=["auto", 0.1], cv=3
     ).fit(X, y)
@@ -200,3 +199,18 @@ def test_other_estimators_are_refused():
         KStoNetRegressorCV(StandardScaler()).fit(X, y)
     with pytest.raises(TypeError, match="must be a KStoNetClassifier"):
         KStoNetClassifierCV(KStoNetRegressor()).fit(X, LABELS)
+
+
+def test_the_table_of_a_search_that_ends_on_more_rows(monkeypatch):
+    """As if 45 rows were many: parts of 20, and a larger one of 40. The real sizes, 3,000 and 12,000, take minutes."""
+    monkeypatch.setattr(parts, "MOST_ROWS", 20)
+    monkeypatch.setattr(parts, "LAST_ROWS", 40)
+    search = regression(cv=None).fit(X, y)
+    results = search.cv_results_
+    assert set(results["rows"]) == {16, 32}
+    larger = results["rows"] == 32
+    assert np.isfinite(results["split5_test_score"][larger]).all()  # a part of its own, after the five
+    assert np.isnan(results["split5_test_score"][~larger]).all()
+    assert np.isnan(results["split0_test_score"][larger]).all()
+    assert larger[search.best_index_]
+    assert search.best_score_ == pytest.approx(-results["mean_test_score"][search.best_index_])

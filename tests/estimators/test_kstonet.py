@@ -9,9 +9,11 @@ from sklearn.datasets import load_diabetes, load_iris, load_linnerud, make_class
 from sklearn.metrics import mean_squared_error
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import kstonet.iro
 from kstonet import KStoNetClassifier, KStoNetRegressor, StoNetClassifier, StoNetRegressor
 from kstonet.datasets import make_measurement_error
+from kstonet.iro import CHUNK
+from kstonet.layers.activations import get_activation
+from kstonet.layers.dense import DenseLayer
 
 FAST = {"max_iter": 6, "n_average": 2, "n_imputation_steps": 10, "random_state": 0}
 
@@ -70,29 +72,27 @@ def test_multi_output_and_averaging():
     X, Y = load_linnerud(return_X_y=True)
     model = KStoNetRegressor(**FAST).fit(X, Y)
     assert model.predict(X).shape == Y.shape
-    outputs = model._outputs(model._check_X(X))
+    outputs = model.trained_.outputs(X)
     assert outputs.shape == (2, len(X), 3)
-    np.testing.assert_allclose(model.predict(X), model._y_scaler.backward(outputs.mean(axis=0)))
+    np.testing.assert_allclose(model.predict(X), Y.mean(axis=0) + Y.std(axis=0) * outputs.mean(axis=0))
 
 
 def test_prediction_on_the_training_rows_is_the_fitted_network():
     X, y = load_diabetes(return_X_y=True)
-    model = KStoNetRegressor(**(FAST | {"n_average": 1}), residuals=None, warm_start=True).fit(X, y)
-    fitted = model._y_scaler.backward(model._states[0].network.forward()[-1])[:, 0]
-    np.testing.assert_allclose(model.predict(X), fitted, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(model.transform(X), model._states[0].network.forward()[-2], atol=1e-8)
+    states = []
+    model = KStoNetRegressor(**(FAST | {"n_average": 1}), residuals=None, callback=states.append).fit(X, y)
+    *_, hidden, fitted = states[-1].network.forward()
+    np.testing.assert_allclose(model.predict(X), y.mean() + y.std() * fitted[:, 0], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(model.transform(X), hidden, atol=1e-8)
 
 
 def test_units_with_their_own_kernels():
     X, y = load_diabetes(return_X_y=True)
-    model = KStoNetRegressor(
-        (3,), gamma=[0.05, 0.1, 0.05], C=[1.0, 5.0, 10.0], epsilon=[0.1, 0.01, 0.0], residuals=None, warm_start=True, **FAST
-    )
-    model.fit(X, y)
-    assert len(model._states[0].network.layers[0].groups) == 2
-    fitted = model._states[0].network.layers[0].mean()
-    values = np.concatenate([v[-1] for _, v, _ in model._expansion.blocks(model._x_scaler.forward(X))])
-    np.testing.assert_allclose(values, fitted, atol=1e-8)
+    states, own = [], {"gamma": [0.05, 0.1, 0.05], "C": [1.0, 5.0, 10.0], "epsilon": [0.1, 0.01, 0.0]}
+    model = KStoNetRegressor((3,), **own, residuals=None, callback=states.append, **FAST).fit(X, y)
+    first = states[-1].network.first
+    assert len(first.groups) == len(model.trained_.expansion.parts) == 2
+    np.testing.assert_allclose(model.transform(X), first.mean(), atol=1e-8)  # one hidden layer: the first is the last
     mixed = KStoNetRegressor((2,), kernel=["rbf", "matern32"], **FAST).fit(X, y)
     assert np.isfinite(mixed.predict(X)).all()
 
@@ -233,7 +233,7 @@ def test_validation_rows_are_watched_and_stop_the_training():
     labels = np.where(y > 0, "up", "down")
     classifier = KStoNetClassifier(**FAST).fit(X, labels, X_val=Xv, y_val=np.where(yv > 0, "up", "down"))
     assert 0.5 < classifier.history_[-1]["validation_score"] <= 1.0
-    with pytest.raises(ValueError, match="X_val is given without y_val"):
+    with pytest.raises(ValueError, match="y_val=None: validation takes X_val and y_val together"):
         KStoNetRegressor(**FAST).fit(X, y, X_val=Xv)
     with pytest.raises(ValueError, match="which y does not"):
         KStoNetClassifier(**FAST).fit(X, labels, X_val=Xv, y_val=["left"] * len(Xv))
@@ -247,10 +247,11 @@ def test_every_sampler_trains(sampler):
     assert model.score(Xt, yt) > 0.3
 
 
-def test_the_number_of_jobs_changes_nothing(monkeypatch):
-    monkeypatch.setattr(kstonet.iro, "CHUNK", 100)
-    X, y = load_diabetes(return_X_y=True)
-    a, b = (KStoNetRegressor(**FAST, n_jobs=n_jobs).fit(X, y).predict(X) for n_jobs in (None, 3))
+def test_the_number_of_jobs_changes_nothing():
+    """More rows than are imputed together, so that there is something to share."""
+    X = np.random.default_rng(0).normal(size=(CHUNK + 100, 3))
+    short = FAST | {"max_iter": 2, "n_imputation_steps": 3, "residuals": None}
+    a, b = (StoNetRegressor(**short, n_jobs=n_jobs).fit(X, np.sin(X[:, 0])).predict(X) for n_jobs in (None, 3))
     np.testing.assert_array_equal(a, b)
 
 
@@ -264,10 +265,17 @@ def test_networks_that_widen_get_a_note():
 
 
 def test_automatic_alpha_is_of_the_order_of_the_theory():
+    """Proportional to the residual of the fit before, to √log(inputs), and to 1/√n."""
     X, y = load_diabetes(return_X_y=True)
-    model = KStoNetRegressor((4, 3), **FAST, warm_start=True).fit(X, y)
-    layers, residual = model._states[0].network.layers, np.sqrt(model.history_[-2]["loss"])
-    np.testing.assert_allclose([layers[1].alpha, layers[2].alpha], 0.1 * residual * np.sqrt(np.log([4, 3]) / len(X)))
+    states = []
+    model = KStoNetRegressor((16, 4), **FAST, residuals=None, callback=states.append).fit(X, y)
+    alphas = np.array([[layer.alpha for layer in state.network.uppers] for state in states])
+    np.testing.assert_allclose(alphas[:, 0], np.sqrt(2.0) * alphas[:, 1])  # log 16 = 2 log 4
+    residuals = np.sqrt([record["loss"] for record in model.history_])
+    np.testing.assert_allclose(alphas[1:, 0] / residuals[:-1], alphas[1, 0] / residuals[0])
+    layer = DenseLayer.new(4, 1, get_activation("tanh"), "lasso", 0.0)
+    assert layer.with_penalty(None, 1.0, 100).alpha == pytest.approx(2 * layer.with_penalty(None, 1.0, 400).alpha)
+    assert 0.001 < alphas.min() <= alphas.max() < 0.02
 
 
 def test_polars_frames():

@@ -1,17 +1,17 @@
 """What a classifier learns about its probabilities in fit: a temperature, and the scale of the logits' variance."""
 
-import copy
 from dataclasses import replace
 
-import kstonet.estimators.probabilities
 import numpy as np
 import pytest
 from scipy.special import expit, logit, softmax
+from scipy.stats import norm
 from sklearn.datasets import load_iris, make_blobs
+from sklearn.metrics import log_loss
 
-import kstonet.iro
 from kstonet import KStoNetClassifier, StoNetClassifier
-from kstonet.uncertainty.logits import bootstrap_scale, honest_temperature
+from kstonet.iro import CHUNK
+from kstonet.uncertainty.calibration import ProbabilityCalibration
 
 FAST = {"max_iter": 8, "n_average": 3, "n_imputation_steps": 10, "random_state": 0}
 CLASSIFIERS = [KStoNetClassifier, StoNetClassifier]
@@ -30,37 +30,56 @@ def data():
     return simulated(120)[:2]
 
 
+def as_in_the_paper(model):
+    """The record of a model without what the calibration learnt."""
+    return replace(model.trained_, calibration=ProbabilityCalibration())
+
+
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 @pytest.mark.parametrize("residuals", ["crossfit", "loo"])
 def test_the_default_is_the_papers_model_tempered_and_widened(kind, residuals, data):
     X, y = data
     model = kind(**FAST, residuals=residuals).fit(X, y)
-    paper = copy.copy(model)
-    paper.calibration_temperature_ = paper.logit_variance_scale_ = 1.0
+    paper = as_in_the_paper(model)
     T, scale = model.calibration_temperature_, model.logit_variance_scale_
-    assert T == honest_temperature(*model._honest) != 1.0
+    assert T > 1.0
     assert 1.0 <= scale < 1e4
-    p = model.predict_proba(X)
-    np.testing.assert_array_equal(paper.predict(X), model.predict(X))
-    np.testing.assert_allclose(p, softmax(np.log(paper.predict_proba(X)) / T, axis=1), rtol=1e-9)
-    narrow, wide = (logit(m.predict_proba_interval(X)[:, 1]) for m in (paper, model))
+    p, plain = model.predict_proba(X), paper.proba(X)
+    np.testing.assert_array_equal(plain.argmax(axis=1), p.argmax(axis=1))
+    np.testing.assert_allclose(logit(p), logit(plain) / T, rtol=1e-6, atol=1e-9)
+    narrow, wide = (logit(bounds[:, 1]) for bounds in (paper.proba_interval(X), model.predict_proba_interval(X)))
     np.testing.assert_allclose(np.diff(wide), np.diff(narrow) * np.sqrt(scale) / T, rtol=1e-6)
     np.testing.assert_allclose(wide.mean(axis=1), logit(p[:, 1]), rtol=1e-6, atol=1e-9)
     if residuals == "crossfit":
         trained = kind(**FAST, residuals="training").fit(X, y)
         assert (trained.calibration_temperature_, trained.logit_variance_scale_) == (1.0, 1.0)
-        np.testing.assert_array_equal(trained.predict_proba_interval(X), paper.predict_proba_interval(X))
+        np.testing.assert_array_equal(trained.predict_proba_interval(X), paper.proba_interval(X))
+
+
+@pytest.mark.parametrize("residuals", ["crossfit", "loo"])
+def test_no_other_temperature_is_better_out_of_sample(residuals, data):
+    """For the out-of-sample logits of the training rows, which the model keeps, with the prior log T ~ N(0, 1)."""
+    X, y = data
+    model = KStoNetClassifier(**FAST, residuals=residuals).fit(X, y)
+    logits, codes = model.trained_.calibration.out_of_sample
+    np.testing.assert_array_equal(codes, y)
+
+    def posterior(T):
+        return norm.logpdf(np.log(T)) - len(y) * log_loss(y, softmax(logits / T, axis=1))
+
+    T = model.calibration_temperature_
+    assert posterior(T) > max(posterior(0.97 * T), posterior(1.03 * T), posterior(1.0))
 
 
 def test_three_classes_are_tempered_before_the_delta_method():
     X, y = load_iris(return_X_y=True)
     model = KStoNetClassifier(**FAST).fit(X[::2], y[::2])
-    T, moments = model.calibration_temperature_, model._moments(X[1::2])
+    T, moments = model.calibration_temperature_, model.trained_.moments(X[1::2])
     step = 1e-6 * np.eye(3)  # gradient of the tempered log-odds by finite differences
     odds = lambda logits: logit(softmax(logits / T, axis=1))  # noqa: E731
     gradient = np.stack([(odds(moments.mean + e) - odds(moments.mean - e)) / 2e-6 for e in step], axis=2)
     expected = np.einsum("nka,nab,nkb->nk", gradient, moments.covariance, gradient) * model.logit_variance_scale_
-    np.testing.assert_allclose(model._log_odds_variance(moments.mean, moments.covariance), expected, rtol=1e-3)
+    np.testing.assert_allclose(model.trained_.calibration.log_odds_variance(moments), expected, rtol=1e-3)
 
 
 def test_calibrate_replaces_the_temperature_and_gives_it_back(data):
@@ -78,32 +97,22 @@ def test_calibrate_replaces_the_temperature_and_gives_it_back(data):
         model.calibrate(X_new)
 
 
-def test_the_same_seed_is_the_same_answer_for_any_number_of_threads(data, monkeypatch):
+def learnt(model):
+    return model.calibration_temperature_, model.logit_variance_scale_
+
+
+def test_the_same_seed_is_the_same_answer(data):
     X, y = data
-    monkeypatch.setattr(kstonet.iro, "CHUNK", 32)
-    learnt = []
-    for settings in ({}, {}, {"n_jobs": 2}, {"random_state": 1}):
-        model = KStoNetClassifier(**FAST | settings).fit(X, y)
-        learnt.append((model.calibration_temperature_, model.logit_variance_scale_))
-    assert learnt[0] == learnt[1] == learnt[2] != learnt[3]
+    one, same, other = (learnt(KStoNetClassifier(**FAST | {"random_state": seed}).fit(X, y)) for seed in (0, 0, 1))
+    assert one == same != other
 
 
-def test_the_scale_is_relative_to_the_variance(data, monkeypatch):
-    X, y = data
-    found = {}
-
-    def spied(state, inputs, fitted, temperature, settings, weights):
-        for factor in (0.01, 0.02, 0.0, 1e-12):
-            scaled = replace(fitted, parts={source: factor * part for source, part in fitted.parts.items()})
-            found[factor] = bootstrap_scale(state, inputs, scaled, temperature, settings, weights)
-        return 1.0
-
-    monkeypatch.setattr(kstonet.estimators.probabilities, "bootstrap_scale", spied)
-    KStoNetClassifier(**FAST).fit(X, y)
-    assert found[0.01] == pytest.approx(2 * found[0.02], rel=0.05)  # refits are solved to a tolerance
-    assert found[0.02] > 1.0
-    assert found[0.0] == 1.0  # nothing to be scaled
-    assert found[1e-12] == 1e4
+def test_the_number_of_threads_changes_nothing():
+    """More rows than are imputed together, so that there is something to share."""
+    X, y, _ = simulated(CHUNK + 100)
+    short = FAST | {"max_iter": 2, "n_average": 1, "n_imputation_steps": 2}
+    one, two = (learnt(StoNetClassifier((2,), **short, n_jobs=n_jobs).fit(X, y)) for n_jobs in (None, 2))
+    assert one == two
 
 
 def test_new_labels_are_forgotten_by_the_model(data):
@@ -111,24 +120,25 @@ def test_new_labels_are_forgotten_by_the_model(data):
     X, y = data
     runs = [KStoNetClassifier(**FAST, residuals=residuals, warm_start=True).fit(X, y) for residuals in ("training", "crossfit")]
     for _ in range(2):
-        one, other = (model._averaged(model._check_X(X)) for model in runs)
+        one, other = (model.trained_.outputs(X) for model in runs)
         np.testing.assert_array_equal(one, other)
         for model in runs:
             model.fit(X, y)
 
 
-@pytest.mark.parametrize("name", ["cross_fitted", "bootstrap_scale"])
-def test_interrupted_it_is_the_papers(name, data, monkeypatch):
+def test_a_fit_that_is_interrupted_forgets_what_an_earlier_one_learnt(data):
+    """The penalty of an iteration after the eighth is asked for by cross-fitting only."""
     X, y = data
 
-    def interrupt(*_):
-        raise KeyboardInterrupt
+    def interrupt(iteration):
+        if iteration >= FAST["max_iter"]:
+            raise KeyboardInterrupt
+        return 1e-3
 
     model = KStoNetClassifier(**FAST).fit(X, y)
-    monkeypatch.setattr(kstonet.estimators.probabilities, name, interrupt)
     with pytest.warns(UserWarning, match="interrupted while intervals were prepared"):
-        model.fit(X, y)
-    assert (model.calibration_temperature_, model.logit_variance_scale_) == (1.0, 1.0)
+        model.set_params(alpha=interrupt).fit(X, y)
+    assert learnt(model) == (1.0, 1.0)
     assert np.isfinite(model.predict_proba_interval(X)).all()
     with pytest.raises(ValueError, match="interrupted before it had them"):
         model.calibrate()
@@ -166,7 +176,7 @@ def test_rows_of_weight_zero_in_a_kernel_matrix_do_not_count(data):
     weights = np.where(np.arange(len(X)) < 40, 0.0, 1.0)
     spoiled = np.where(weights == 0.0, 1 - y, y)
     one, other = (KStoNetClassifier(**FAST, kernel="precomputed").fit(K, labels, weights) for labels in (y, spoiled))
-    assert len(one._honest[0]) == len(X) - 40
+    assert len(one.trained_.calibration.out_of_sample[0]) == len(X) - 40
     assert 1.0 <= one.logit_variance_scale_ <= 1e4
     assert one.predict_proba(K).shape == other.predict_proba(K).shape == (len(X), 2)
 
@@ -176,10 +186,9 @@ def test_intervals_hold_the_true_probability_far_more_often_than_the_papers():
     X, y, p = simulated(1200)
     model = KStoNetClassifier(**FAST | {"max_iter": 20}).fit(X[:200], y[:200])
 
-    def coverage():
-        low, high = model.predict_proba_interval(X[200:])[:, 1].T
+    def coverage(record):
+        low, high = record.proba_interval(X[200:])[:, 1].T
         return np.mean((low <= p[200:]) & (p[200:] <= high))
 
-    assert coverage() > 0.75
-    model.calibration_temperature_ = model.logit_variance_scale_ = 1.0
-    assert coverage() < 0.6
+    assert coverage(model.trained_) > 0.75
+    assert coverage(as_in_the_paper(model)) < 0.6

@@ -36,7 +36,8 @@ def test_gram_matrix_as_input():
     gram = StoNetRegressor(kernel="rbf", gamma=1.0, **arguments).fit(X[:200], y[:200])
     linear = StoNetRegressor(**arguments).fit(X[:200], y[:200])
     assert gram.score(X[200:], y[200:]) > 0.8 > linear.score(X[200:], y[200:])
-    K = gram._kernel(gram._x_scaler.forward(X), gram._x_scaler.forward(X[:200]))
+    scale = gram.trained_.scaler.forward
+    K = gram.trained_.kernel(scale(X), scale(X[:200]))
     given = StoNetRegressor(kernel="precomputed", **arguments).fit(K[:200], y[:200])
     assert given.score(K[200:], y[200:]) > 0.8
 
@@ -45,7 +46,7 @@ def test_lasso_drops_features_that_no_unit_uses():
     X, y = network_data()
     X = np.column_stack([X, np.random.default_rng(1).normal(size=(len(X), 10))])
     model = StoNetRegressor((4,), "tanh", alpha=0.1, max_iter=20, n_average=1, random_state=0).fit(X[:500], y[:500])
-    kept = model._expansion.parts[0].basis
+    kept = model.trained_.expansion.parts[0].basis
     assert set(range(6)) >= set(kept[kept < 6].tolist())
     assert len(kept) < 16
 
@@ -61,5 +62,6 @@ def test_classification():
 
 def test_schedules_reach_the_first_layer_too():
     X, y = network_data(200)
-    model = StoNetRegressor(alpha=[0.5, 0.25, 0.01], max_iter=3, warm_start=True, random_state=0).fit(X, y)
-    assert [layer.alpha for layer in model._states[0].network.layers] == [0.01, 0.01]
+    states = []
+    StoNetRegressor(alpha=[0.5, 0.25, 0.01], max_iter=3, callback=states.append, random_state=0).fit(X, y)
+    assert [[layer.alpha for layer in state.network.layers] for state in states] == [[0.5] * 2, [0.25] * 2, [0.01] * 2]

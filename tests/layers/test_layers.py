@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import softmax
+from sklearn.metrics import log_loss, mean_squared_error, root_mean_squared_error
 
 from kstonet.gram import DenseGram, make_kernel
 from kstonet.layers.activations import ACTIVATIONS, get_activation
+from kstonet.layers.base import FirstLayer, LayerUncertainty, UpperLayer
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
-from kstonet.layers.kernel import KernelLayer, UnitGroup, joint_refits, svr_noise_variance
+from kstonet.layers.kernel import KernelLayer, UnitGroup, svr_noise_variance
+from kstonet.layers.linear import LinearFirstLayer
 from kstonet.network import Network
 
 RNG = np.random.default_rng(0)
@@ -100,8 +104,10 @@ def test_kernel_scores_and_groups(groups):
 
 @pytest.mark.parametrize(("C", "epsilon"), [(1.0, 0.1), (10.0, 0.01), (5.0, 1.0)])
 def test_svr_density_integrates_to_one_and_has_the_papers_variance(C, epsilon):
+    layer = KernelLayer((), np.array([C]), np.array([epsilon]), fitted=np.zeros((1, 1)))
+
     def density(x):
-        return C / (2 * (1 + C * epsilon)) * np.exp(-C * max(0.0, abs(x) - epsilon))
+        return float(np.exp(layer.log_density(None, np.array([[x]])))[0])
 
     reach = epsilon + 40 / C
     assert quad(density, -reach, reach, points=[-epsilon, epsilon], limit=200)[0] == pytest.approx(1.0, abs=1e-8)
@@ -147,7 +153,7 @@ def test_network_conditionals_add_both_neighbours():
         np.testing.assert_allclose(change, joint(moved) - joint(latents), rtol=1e-9, atol=1e-9)
 
 
-def test_joint_refits_are_the_single_ones():
+def test_versions_refitted_together_are_those_refitted_alone():
     """Two versions of a layer with two kernels, other outputs and other weights: certified to 1e-8, so equal to about 1e-4."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
@@ -159,9 +165,89 @@ def test_joint_refits_are_the_single_ones():
     outputs = [rng.normal(size=(40, 3)) for _ in range(2)]
     weights = [None, rng.uniform(size=40) * (rng.uniform(size=40) < 0.7)]
     layers = [start.refit(None, values) for values in (outputs[1], outputs[0])]
-    together = joint_refits(layers, outputs, weights, support=True)
+    together = start.refit_versions(layers, None, outputs, weights, support=True)
     for layer, values, weight in zip(together, outputs, weights, strict=True):
         np.testing.assert_allclose(layer.mean(), start.refit(None, values, weight).mean(), atol=2e-3)
         assert all(solution.tight for solution in layer.solutions)
         if weight is not None:
             assert (layer.coef[:, weight == 0] == 0).all()
+
+
+# -- every layer answers the questions of its protocol -----------------------------------------------------------------------
+
+
+def upper(kind, activation="tanh"):
+    """A layer of four inputs with weights that no refit made, and outputs of the kind it models."""
+    rng = np.random.default_rng(3)
+    if kind == "dense":
+        return DenseLayer(rng.normal(size=(3, 4)), rng.normal(size=3), 0.3, get_activation(activation)), rng.normal(size=(N, 3))
+    classes = int(kind[-1])
+    rows = 1 if classes == 2 else classes
+    head = CategoricalHead(rng.normal(size=(rows, 4)), rng.normal(size=rows), classes, 0.2, get_activation(activation))
+    return head, rng.integers(0, classes, size=N)
+
+
+UPPERS = ["dense", "classes2", "classes3"]
+
+
+@pytest.mark.parametrize("kind", UPPERS)
+def test_slopes_of_the_mean_by_finite_differences(kind):
+    layer, _ = upper(kind)
+    inputs = RNG.normal(size=(N, 4))
+    slope = layer.slope(inputs)
+    own = layer.mean(inputs)[:, -slope.shape[1] :]  # the first logit of two classes is zero, and has no row
+    assert slope.shape == (N, own.shape[1], 4)
+    for k in range(own.shape[1]):
+        column = k - own.shape[1]
+        numeric = finite_difference(lambda v, column=column: layer.mean(v)[:, column], inputs)
+        np.testing.assert_allclose(slope[:, k], numeric, rtol=1e-5, atol=1e-7)
+
+
+def test_losses_are_those_of_scikit_learn():
+    dense, outputs = upper("dense")
+    prediction = dense.mean(RNG.normal(size=(N, 4)))
+    assert dense.loss(prediction, outputs) == pytest.approx(mean_squared_error(outputs, prediction))
+    assert dense.residual(prediction, outputs) == pytest.approx(root_mean_squared_error(outputs.ravel(), prediction.ravel()))
+    for kind in UPPERS[1:]:
+        head, labels = upper(kind)
+        logits = head.mean(RNG.normal(size=(N, 4)))
+        p = softmax(logits, axis=1)
+        assert head.loss(logits, labels) == pytest.approx(log_loss(labels, p, labels=range(head.n_classes)))
+        assert head.residual(np.log(np.eye(head.n_classes)[labels] + 1e-300), labels) == pytest.approx(
+            1e-3
+        )  # none, but for a floor
+        assert head.residual(np.zeros_like(logits), labels) == pytest.approx(1 - 1 / head.n_classes)  # all alike
+
+
+@pytest.mark.parametrize("kind", UPPERS)
+def test_upper_layers_satisfy_their_protocol(kind):
+    layer, outputs = upper(kind)
+    inputs = RNG.normal(size=(N, 4))
+    assert isinstance(layer, UpperLayer)
+    uncertainty = layer.uncertainty(inputs, outputs)
+    assert isinstance(uncertainty, LayerUncertainty)
+    assert (uncertainty.n_inputs, uncertainty.n_outputs) == (4, layer.n_outputs)
+    assert layer.with_penalty(0.5, 1.0, N).alpha == 0.5
+    weak, strong = (layer.with_penalty(None, residual, N).alpha for residual in (0.1, 1.0))
+    assert strong == pytest.approx(10 * weak)  # the automatic penalty follows the residual
+
+
+def test_first_layers_answer_at_new_rows_what_they_answer_at_their_own():
+    rng = np.random.default_rng(4)
+    X, outputs = rng.normal(size=(30, 2)), rng.normal(size=(30, 3))
+    gram = DenseGram(X, make_kernel("rbf", X, gamma=0.5))
+    identity = get_activation("identity")
+    kernel = KernelLayer((UnitGroup(gram, np.arange(3)),), np.full(3, 2.0), np.full(3, 0.1))
+    layers: list[tuple[FirstLayer, np.ndarray | None]] = [
+        (kernel, None),
+        (LinearFirstLayer(np.zeros((3, 2)), np.zeros(3), 1.0, identity), X),
+        (LinearFirstLayer(np.zeros((3, 30)), np.zeros(3), 1.0, identity, gram=gram), gram.columns(np.arange(30))),
+    ]
+    for layer, inputs in layers:
+        first = layer.refit(inputs, outputs)
+        second = layer.refit(inputs, 2 * outputs)
+        np.testing.assert_allclose(first.values_at(X)(second), second.mean(inputs), atol=1e-8)
+        (values,) = [values for _, values, _ in second.expansion([first, second], inputs).blocks(X)]
+        np.testing.assert_allclose(values, [first.mean(inputs), second.mean(inputs)], atol=1e-8)
+        assert 0.0 < first.temperature() <= 1.0
+        assert first.noise_above(0.2, 1.0) < first.noise_above(0.4, 1.0)

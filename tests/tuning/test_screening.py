@@ -31,7 +31,7 @@ def oracle(weights=None, look_weights=None):
 
 
 def ours(weights=None, look_weights=None):
-    return svr_errors(DenseGram(X[FIT], KERNEL), (X[FIT], Y[FIT], weights), (X[LOOK], Y[LOOK], look_weights), C, EPSILON)
+    return svr_errors(DenseGram(X[FIT], KERNEL), (Y[FIT], weights), (X[LOOK], Y[LOOK], look_weights), C, EPSILON)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -40,7 +40,7 @@ def test_errors_are_those_of_scikit_learn(weighted, monkeypatch):
     weights = RNG.uniform(0.2, 2.0, size=80) if weighted else None
     look_weights = RNG.uniform(0.0, 2.0, size=40) if weighted else None
     expected = oracle(weights, look_weights)
-    monkeypatch.setattr(screening, "TOLERANCE", 1e-9)
+    monkeypatch.setattr(screening, "TOLERANCE", 1e-9)  # that of a ranking is too loose for a comparison
     monkeypatch.setattr(screening, "MAX_ITER", 5000)
     # P <= C·Σw|y|: the value of the constant zero; tenfold for scikit-learn's own tolerance
     value = np.array(C) * (np.abs(Y[FIT]) * (1.0 if weights is None else weights[:, None])).sum(axis=0).max()
@@ -57,15 +57,13 @@ def test_the_default_tolerance_ranks():
 
 def test_several_targets_are_averaged():
     each = [
-        svr_errors(
-            DenseGram(X[FIT], KERNEL), (X[FIT], Y[FIT, j : j + 1], None), (X[LOOK], Y[LOOK, j : j + 1], None), C, EPSILON
-        )
+        svr_errors(DenseGram(X[FIT], KERNEL), (Y[FIT, j : j + 1], None), (X[LOOK], Y[LOOK, j : j + 1], None), C, EPSILON)
         for j in (0, 1)
     ]
     np.testing.assert_allclose(ours(), np.mean(each, axis=0), rtol=0.02)
 
 
 def test_a_hard_c_is_ranked_without_a_warning(recwarn, monkeypatch):
-    monkeypatch.setattr(screening, "MAX_ITER", 5)
+    monkeypatch.setattr(screening, "MAX_ITER", 5)  # the solver is too good for data of a test's size
     assert np.isfinite(ours()).all()
     assert not recwarn.list

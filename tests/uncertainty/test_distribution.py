@@ -108,10 +108,10 @@ def test_noise_and_scale_are_found_again():
     rng = np.random.default_rng(1)
     first, other = rng.uniform(0.01, 1.0, size=(20_000, 1)), rng.uniform(0.0, 0.1, size=(20_000, 1))
     residuals = rng.normal(size=first.shape) * np.sqrt(0.3 + 2.5 * first + other)
-    model = NoiseModel.of_honest(residuals, np.zeros_like(first), first, other)
+    model = NoiseModel.of_residuals(residuals, np.zeros_like(first), first, other)
     assert model.covariance[0, 0] == pytest.approx(0.3, abs=0.05)
     assert model.scale[0] == pytest.approx(2.5, abs=0.2)
-    doubled = NoiseModel.of_honest(residuals, np.zeros_like(first), first, other, np.full(20_000, 2.0))
+    doubled = NoiseModel.of_residuals(residuals, np.zeros_like(first), first, other, np.full(20_000, 2.0))
     assert doubled.scale[0] == pytest.approx(model.scale[0], rel=1e-6)
 
 
@@ -119,13 +119,13 @@ def test_noise_of_several_targets_keeps_their_correlation():
     rng = np.random.default_rng(2)
     covariance = np.array([[1.0, 0.8], [0.8, 2.0]])
     residuals, none = rng.multivariate_normal([0, 0], covariance, size=20_000), np.zeros((20_000, 2))
-    model = NoiseModel.of_honest(residuals, none, rng.uniform(0.1, 10.0, size=(20_000, 2)), none)
+    model = NoiseModel.of_residuals(residuals, none, rng.uniform(0.1, 10.0, size=(20_000, 2)), none)
     np.testing.assert_allclose(model.covariance, covariance, rtol=0.1)
     np.testing.assert_allclose(NoiseModel.of_training(residuals).covariance, residuals.T @ residuals / 20_000)
 
 
 def test_exact_fits_have_no_noise():
-    model = NoiseModel.of_honest(np.zeros((5, 1)), np.arange(5.0)[:, None], np.ones((5, 1)), np.zeros((5, 1)))
+    model = NoiseModel.of_residuals(np.zeros((5, 1)), np.arange(5.0)[:, None], np.ones((5, 1)), np.zeros((5, 1)))
     assert model.covariance[0, 0] == 0.0
 
 
@@ -135,7 +135,7 @@ def test_tails_are_found_again(df):
     rng = np.random.default_rng(3)
     first = rng.uniform(0.01, 1.0, size=(20_000, 2))
     draws = rng.normal(size=first.shape) if np.isinf(df) else rng.standard_t(df, size=first.shape) * np.sqrt((df - 2) / df)
-    model = NoiseModel.of_honest(draws * np.sqrt(0.3 + 2.5 * first), np.zeros_like(first), first, np.zeros_like(first))
+    model = NoiseModel.of_residuals(draws * np.sqrt(0.3 + 2.5 * first), np.zeros_like(first), first, np.zeros_like(first))
     assert model.df > 50 if np.isinf(df) else abs(model.df - df) < 0.6
     np.testing.assert_allclose(np.diagonal(model.covariance), 0.3, atol=0.06)
     np.testing.assert_allclose(model.scale, 2.5, atol=0.25)
@@ -147,7 +147,7 @@ def test_the_likelihood_is_scipys_and_at_its_maximum():
     first, other = rng.uniform(0.01, 1.0, size=(300, 1)), rng.uniform(0.0, 0.1, size=(300, 1))
     mean = rng.normal(size=(300, 1))
     residuals = rng.standard_t(5, size=(300, 1)) * np.sqrt(0.2 * np.exp(mean) + first)
-    model = NoiseModel.of_honest(residuals, mean, first, other)
+    model = NoiseModel.of_residuals(residuals, mean, first, other)
 
     def posterior(noise, scale, df, growth):
         deviation = np.sqrt(noise * np.exp(growth * mean) + scale * first + other)
@@ -170,7 +170,7 @@ def test_noise_that_grows_with_the_mean_is_found_again():
     means, none = rng.normal(size=(20_000, 2)), np.zeros((20_000, 2))
     growth, correlation = np.array([1.5, -0.5]), np.array([[1.0, 0.6], [0.6, 1.0]])
     residuals = rng.multivariate_normal([0, 0], correlation, size=20_000) * np.exp(0.5 * growth * means)
-    model = NoiseModel.of_honest(residuals, means, none, none)
+    model = NoiseModel.of_residuals(residuals, means, none, none)
     np.testing.assert_allclose(model.growth, growth, atol=0.08)
     np.testing.assert_allclose(model.covariance, correlation, atol=0.06)
     at = np.array([[0.0, 0.0], [1.0, -1.0], [1e6, -1e6]])
@@ -186,5 +186,5 @@ def test_a_scale_that_the_rows_say_nothing_about_is_about_one():
     """Noise of variance one and a first layer whose variance hardly differs between rows, and is small everywhere."""
     rng = np.random.default_rng(5)
     first = rng.uniform(0.9e-4, 1e-4, size=(200, 1))
-    model = NoiseModel.of_honest(rng.normal(size=(200, 1)), np.zeros_like(first), first, np.zeros_like(first))
+    model = NoiseModel.of_residuals(rng.normal(size=(200, 1)), np.zeros_like(first), first, np.zeros_like(first))
     assert 0.1 < model.scale[0] < 10

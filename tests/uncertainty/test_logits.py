@@ -9,9 +9,9 @@ from kstonet.uncertainty.logits import (
     HOTTEST,
     best_temperature,
     drawn_labels,
-    honest_temperature,
     log_odds,
     log_odds_variance,
+    out_of_sample_temperature,
 )
 
 
@@ -58,7 +58,7 @@ def test_classes_without_an_error_do_not_make_a_model_certain():
     sure = np.column_stack([np.zeros(100), 20.0 * (2 * codes - 1)])
     assert best_temperature(sure, codes) == pytest.approx(1.0, abs=0.01)
     assert 0.3 < best_temperature(sure / 10, codes) < 1.0  # a probability of 0.88, and always right: sharpened
-    assert honest_temperature(sure / 10, codes) == 1.0  # not by rows that are nearly its own
+    assert out_of_sample_temperature(sure / 10, codes) == 1.0  # not by rows that are nearly its own
     assert best_temperature(sure, 1 - codes) == pytest.approx(HOTTEST, rel=1e-3)  # always wrong
 
 

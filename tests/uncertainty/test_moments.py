@@ -15,7 +15,6 @@ from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
 from kstonet.layers.margin import MOST_ROWS, MarginFactor, thinned
 from kstonet.layers.moments import FIRST_LAYER, REGRESSION, Moments
-from kstonet.layers.regression import RegressionUncertainty
 
 
 def spread(rng, m, size):
@@ -73,7 +72,7 @@ def test_the_whole_recursion_against_monte_carlo():
     for inputs, outputs in ((Y1, Y2), (Y2, y)):
         fit = LinearRegression().fit(np.tanh(inputs), outputs)
         layer = DenseLayer(fit.coef_, fit.intercept_, 1.0, activation, penalty="none")
-        layers.append(RegressionUncertainty.of_dense(layer, inputs, outputs))
+        layers.append(layer.uncertainty(inputs, outputs))
     mean, covariance = np.array([0.3, -0.5, 0.2]), spread(rng, 3, 0.01)
     moments = Moments(mean[None], {FIRST_LAYER: covariance[None]})
     for layer in layers:
@@ -104,7 +103,7 @@ def test_least_squares_is_the_textbook_formula():
     outputs = inputs @ rng.normal(size=(q, 2)) + rng.normal(size=(n, 2)) * [0.5, 2.0]
     fit = LinearRegression().fit(inputs, outputs)
     layer = DenseLayer(fit.coef_, fit.intercept_, 1.0, get_activation("identity"), penalty="none")
-    uncertainty = RegressionUncertainty.of_dense(layer, inputs, outputs)
+    uncertainty = layer.uncertainty(inputs, outputs)
     design = np.column_stack([np.ones(n), inputs])
     noise = ((outputs - fit.predict(inputs)) ** 2).sum(axis=0) / (n - q - 1)
     np.testing.assert_allclose(uncertainty.noise, noise)
@@ -123,10 +122,9 @@ def test_selected_layers_use_their_active_set(penalty):
     outputs = inputs[:, :2] @ np.array([[1.0], [-1.0]]) + 0.1 * rng.normal(size=(60, 1))
     layer = DenseLayer(np.zeros((1, 4)), np.zeros(1), 1.0, get_activation("identity"), penalty, 0.1).refit(inputs, outputs)
     assert (layer.weights[0, 2:] == 0).all()
-    small = RegressionUncertainty.of_dense(
-        DenseLayer(layer.weights[:, :2], layer.intercept, 1.0, layer.activation, penalty), inputs[:, :2], outputs
-    )
-    whole = RegressionUncertainty.of_dense(layer, inputs, outputs)
+    alone = DenseLayer(layer.weights[:, :2], layer.intercept, 1.0, layer.activation, penalty)
+    small = alone.uncertainty(inputs[:, :2], outputs)
+    whole = layer.uncertainty(inputs, outputs)
     np.testing.assert_allclose(whole.covariance[0, :3, 0, :3], small.covariance[0, :, 0, :])
     assert (whole.covariance[0, 3:] == 0).all()
 
@@ -144,9 +142,7 @@ def test_ridge_is_the_sandwich_by_simulation():
         layer = start.refit(inputs, outputs)
         predictions.append(layer.mean(new)[0, 0])
         if len(variances) < 200:
-            moments = RegressionUncertainty.of_dense(layer, inputs, outputs).propagate(
-                Moments(new, {FIRST_LAYER: np.zeros((1, q, q))})
-            )
+            moments = layer.uncertainty(inputs, outputs).propagate(Moments(new, {FIRST_LAYER: np.zeros((1, q, q))}))
             variances.append(moments.covariance[0, 0, 0])
     assert np.mean(variances) == pytest.approx(np.var(predictions), rel=0.25)
 
@@ -164,7 +160,7 @@ def test_logits_have_the_covariance_of_simulated_refits(classes):
     start = CategoricalHead(np.zeros((rows, q)), np.zeros(rows), classes, 1.0, get_activation("identity"), "none", 0.0)
     head = start.refit(inputs, codes)
     new = np.array([[0.5, -0.5]])
-    uncertainty = RegressionUncertainty.of_categorical(head, inputs)
+    uncertainty = head.uncertainty(inputs, codes)
     moments = uncertainty.propagate(Moments(new, {FIRST_LAYER: np.zeros((1, q, q))}))
     np.testing.assert_allclose(moments.mean, head.mean(new), atol=1e-10)
     fitted = np.exp(head.mean(inputs))

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
-from kstonet.estimators.candidates import TUNABLE, Candidate, Grids, default_grids
 
-from kstonet import KStoNetRegressor
 from kstonet.gram.kernels import RBF, Laplacian
+from kstonet.problem import Problem, Rows
+from kstonet.settings import KernelLayerSettings, TrainingSettings
+from kstonet.targets import NumericTargets
+from kstonet.training import train
+from kstonet.tuning.candidates import TUNABLE, Candidate, Grids, default_grids
 from kstonet.tuning.recipes import EVIDENCE, KernelRecipe, Kitchen
 
 RNG = np.random.default_rng(0)
@@ -12,8 +15,14 @@ X = (X - X.mean(axis=0)) / X.std(axis=0)
 y = np.sin(2 * X[:, 0])
 
 
+def given(**parameters):
+    """The parameters of an estimator, as its search is given them."""
+    plain = {"kernel": "rbf", "gamma": "scale", "length_scale": None, "C": 10.0, "hidden_layer_sizes": (5,)}
+    return plain | {"noise_variance": "auto", "epsilon": 0.01} | parameters
+
+
 def test_default_grids():
-    grids = default_grids(KStoNetRegressor(**dict.fromkeys(TUNABLE, "tune")), X, None)
+    grids = default_grids(given(**dict.fromkeys(TUNABLE, "tune")), X, None)
     assert grids.kernel == ("rbf", "matern32", "laplacian")
     np.testing.assert_allclose(grids.gamma, np.array([0.25, 0.5, 1.0, 2.0, 4.0]) / 3)
     assert len(grids.recipes) == 30
@@ -29,11 +38,11 @@ def test_default_grids():
 
 
 def test_gamma_is_a_multiple_for_the_features_as_the_kernel_sees_them():
-    given = KStoNetRegressor(gamma="tune", length_scale=np.array([10.0, 10.0, 10.0]))
-    np.testing.assert_allclose(default_grids(given, X, None).gamma[2], 100 / 3)
+    scaled = given(gamma="tune", length_scale=np.array([10.0, 10.0, 10.0]))
+    np.testing.assert_allclose(default_grids(scaled, X, None).gamma[2], 100 / 3)
     weights = np.repeat([1.0, 3.0], 20)
     twice = np.repeat(X, np.repeat([1, 3], 20), axis=0)
-    learned = KStoNetRegressor(gamma="tune", length_scale="tune")
+    learned = given(gamma="tune", length_scale="tune")
     np.testing.assert_allclose(default_grids(learned, X, weights).gamma, default_grids(learned, twice, None).gamma)
 
 
@@ -56,8 +65,9 @@ def test_two_kernels_in_one_layer():
     assert (
         str(candidate) == "rbf, gamma 0.1, C 1 and laplacian, gamma 0.3, a length scale per feature, C 2, units 3, noise auto"
     )
-    model = KStoNetRegressor(**made, max_iter=2, residuals=None, random_state=0).fit(X, y)
-    assert [len(part.units) for part in model._expansion.parts] == [2, 1]
+    settings = TrainingSettings(KernelLayerSettings(), max_iter=2, residuals=None).with_parameters(made)
+    model = train(Problem.of(Rows(X, y), NumericTargets), settings)
+    assert [len(part.units) for part in model.expansion.parts] == [2, 1]
 
 
 def test_words():
@@ -72,7 +82,19 @@ def test_words():
 
 @pytest.mark.parametrize("C", [np.array([1.0, 2.0]), [1.0, 2.0], (1.0, 2.0)])
 def test_values_per_unit_can_be_compared(C):
-    grids = default_grids(KStoNetRegressor(C=C, kernel=["rbf", "linear"], gamma="tune"), X, None)
+    grids = default_grids(given(C=C, kernel=["rbf", "linear"], gamma="tune"), X, None)
     assert grids.C == ((1.0, 2.0),)
     assert grids.kernel == (("rbf", "linear"),)
     assert hash(grids)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"length_scale": "tune", "kernel": "linear"}, "length_scale='tune' needs a kernel among rbf.*kernel='linear'"),
+        ({"hidden_layer_sizes": "tune", "epsilon": [0.1, 0.2]}, r"hidden_layer_sizes='tune' tries .*epsilon=\[0.1, 0.2\]"),
+    ],
+)
+def test_choices_that_exclude_each_other_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        default_grids(given(**parameters), X, None)
