@@ -1,14 +1,17 @@
 """The frozen dataclasses that a model file may hold, each registered where it is defined.
 
 A saved model names classes of this list only; nothing else in a file becomes an object. A class registers itself with the
-decorator :func:`storable`, which also states the kind and shape of its array fields, so that a file is checked against them
-before it is believed.
+decorator :func:`storable` (public as ``kstonet.persistence.storable``), which also states the kind and shape of its array
+fields, so that a file is checked against them before it is believed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from typing import Any, TypeVar
+
+from kstonet._registry import definition
 
 #: Class name to class. A name, once released, stays; fields added later need a default.
 RECORDS: dict[str, type[Any]] = {}
@@ -34,9 +37,15 @@ def storable(**shapes: str) -> Callable[[Record], Record]:
     callable
         The decorator.
 
+    Raises
+    ------
+    ValueError
+        Where the name belongs to another class, or what is decorated is not a dataclass.
+
     Examples
     --------
     >>> from dataclasses import dataclass
+    >>> from kstonet.persistence import storable
     >>> @storable(weights="float k q", intercept="float k")
     ... @dataclass(frozen=True)
     ... class Affine:
@@ -47,8 +56,10 @@ def storable(**shapes: str) -> Callable[[Record], Record]:
     """
 
     def register(record: Record) -> Record:
-        known = RECORDS.setdefault(record.__name__, record)
-        if (known.__module__, known.__qualname__) != (record.__module__, record.__qualname__):
+        if not is_dataclass(record):
+            raise ValueError(f"{record.__qualname__} is not a dataclass; decorate it with @dataclass(frozen=True) first.")
+        known = RECORDS.get(record.__name__, record)
+        if definition(known) != definition(record):
             raise ValueError(
                 f"a storable class named {record.__name__!r} exists already, in {known.__module__}; choose another."
             )

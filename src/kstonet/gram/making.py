@@ -6,6 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
+from kstonet._registry import require_free
 from kstonet.gram.base import Gram
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.kernels import Kernel
@@ -63,15 +64,8 @@ def register_gram(name: str, factory: GramFactory) -> None:
     >>> gram = make_gram(X, make_kernel("rbf", X), solver="verbose")
     3 rows
     """
-    known = AUTO if name == AUTO else _GRAMS.get(name)
-    if known is not None and _place(known) != _place(factory):
-        raise ValueError(f"solver={name!r} is {known!r} already; choose another name.")
+    require_free("solver", name, AUTO if name == AUTO else _GRAMS.get(name), factory)
     _GRAMS[name] = factory
-
-
-def _place(code: object) -> tuple[object, object]:
-    """Where a class or function is defined: a notebook cell that runs again registers its Gram again."""
-    return getattr(code, "__module__", None), getattr(code, "__qualname__", code)
 
 
 def gram_names() -> tuple[str, ...]:

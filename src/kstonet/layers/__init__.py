@@ -11,10 +11,20 @@ from kstonet.layers.heads import CategoricalHead
 from kstonet.layers.kernel import KernelLayer
 from kstonet.layers.linear import LinearFirstLayer
 from kstonet.layers.registry import UPPER_LAYERS, register_layer
+from kstonet.layers.regression import RegressionLayer, RegressionUncertainty
 
 FIRST_LAYERS: tuple[type[FirstLayer], ...] = (KernelLayer, LinearFirstLayer)
 LAST_LAYERS: tuple[type[UpperLayer], ...] = (DenseLayer, CategoricalHead)
 
 register_layer("dense", DenseLayer.new)
 
-__all__ = ["FIRST_LAYERS", "LAST_LAYERS", "UPPER_LAYERS", "FirstLayer", "UpperLayer", "register_layer"]
+__all__ = [
+    "FIRST_LAYERS",
+    "LAST_LAYERS",
+    "UPPER_LAYERS",
+    "FirstLayer",
+    "RegressionLayer",
+    "RegressionUncertainty",
+    "UpperLayer",
+    "register_layer",
+]

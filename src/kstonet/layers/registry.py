@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kstonet._registry import require_free
 from kstonet.layers.activations import Activation
 from kstonet.layers.base import UpperLayer
 
@@ -16,14 +17,20 @@ UPPER_LAYERS: dict[str, LayerFactory] = {}
 def register_layer(name: str, new: LayerFactory) -> None:
     """Make a kind of layer available as ``upper_layer="name"``.
 
-    A layer that is to be saved is a frozen dataclass decorated with :func:`kstonet._records.storable`.
+    A layer that is to be saved is a frozen dataclass decorated with :func:`kstonet.persistence.storable`.
 
     Parameters
     ----------
     name : str
         The name that estimators are given.
     new : callable
-        Makes a layer before its first refit: ``new(inputs, outputs, activation, penalty, alpha)``.
+        Makes a layer before its first refit: ``new(inputs, outputs, activation, penalty, alpha)`` returns an
+        :class:`UpperLayer`. Hidden layers above the first are of this kind, and so is the last layer of a regression.
+
+    Raises
+    ------
+    ValueError
+        Where the name belongs to another layer.
 
     Examples
     --------
@@ -33,4 +40,5 @@ def register_layer(name: str, new: LayerFactory) -> None:
     >>> UPPER_LAYERS.pop("gaussian") is not None
     True
     """
+    require_free("upper_layer", name, UPPER_LAYERS.get(name), new)
     UPPER_LAYERS[name] = new

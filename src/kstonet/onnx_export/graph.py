@@ -47,6 +47,9 @@ class Value:
     def __truediv__(self, other: Any) -> Value:
         return op("Div", self, _number(other))
 
+    def __rtruediv__(self, other: Any) -> Value:
+        return op("Div", _number(other), self)
+
     def __rmatmul__(self, other: np.ndarray) -> Value:
         return op("MatMul", other, self)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -46,7 +47,10 @@ def fits(value: Any, hint: Any) -> bool:
     if origin in (Union, types.UnionType):
         return any(fits(value, option) for option in arguments)
     if origin is tuple:
-        return isinstance(value, tuple) and all(fits(item, arguments[0]) for item in value)
+        if not isinstance(value, tuple):
+            return False
+        hints = arguments[:1] * len(value) if arguments[-1:] == (...,) else arguments
+        return len(value) == len(hints) and all(map(fits, value, hints))
     if origin is dict:
         return isinstance(value, dict) and all(fits(k, arguments[0]) and fits(v, arguments[1]) for k, v in value.items())
     if origin is list:
@@ -54,12 +58,15 @@ def fits(value: Any, hint: Any) -> bool:
     if hint in (float, int):
         numbers = (float, int, np.floating, np.integer) if hint is float else (int, np.integer)
         return isinstance(value, numbers) and not isinstance(value, bool)
-    return isinstance(value, hint)
+    if origin is Literal:
+        return value in arguments
+    return isinstance(value, origin or hint)
 
 
 @cache
-def _annotations(record: type) -> dict[str, Any]:
-    return get_type_hints(record)
+def _annotations(record: type[Any]) -> dict[str, Any]:
+    hints = get_type_hints(record)
+    return {field.name: hints[field.name] for field in fields(record)}
 
 
 def check_record(record: Any) -> None:
@@ -128,6 +135,8 @@ def check_chain(layers: Sequence[Any], below: int, above: int) -> None:
 
 def check_trained(network: TrainedNetwork, features: int) -> None:
     """A trained network against the number of features, and its parts against each other."""
+    if isinstance(network.targets, ClassTargets):
+        expect(network.targets.classes.ndim == 1 and len(network.targets.classes) >= 2, "there are not two classes or more")
     outputs = network.targets.n_outputs
     expect(len(network.scaler.mean) == features, "X is standardised with another number of features")
     check_expansion(network.expansion, features)
@@ -149,7 +158,6 @@ def check_trained(network: TrainedNetwork, features: int) -> None:
         for contradiction in uncertainty.first.contradictions(uncertainty.expansion):
             expect(False, contradiction)
     if isinstance(network.targets, ClassTargets):
-        expect(network.targets.classes.ndim == 1 and outputs >= 2, "there are not two classes or more")
         expect(isinstance(network.calibration, ProbabilityCalibration | None), "classes are calibrated as numbers")
         if isinstance(network.calibration, ProbabilityCalibration):
             _check_probabilities(network.calibration, outputs)

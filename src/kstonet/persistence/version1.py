@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstonet._records import storable
-from kstonet.persistence.consistency import expect
+from kstonet.persistence.consistency import check_record, expect
 from kstonet.persistence.errors import ModelFileError
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.trained import TrainedNetwork
@@ -39,7 +39,8 @@ def upgraded(attributes: dict[str, Any], residuals: str | None) -> dict[str, Any
         raise ModelFileError(f"missing or unknown attributes: {', '.join(sorted(unlike))}. Update kstonet.")
     uppers = given["_uppers"]
     whole = isinstance(uppers, list) and all(isinstance(network, Network) for network in uppers)
-    expect(whole and all(network.layers[:1] == (None,) for network in uppers), "a network has no layers above the first")
+    above = whole and all(network.layers and network.layers[0] is None for network in uppers)
+    expect(above, "a network has no layers above the first")
     if "classes_" in given:
         targets: Any = ClassTargets(given["classes_"])
         calibration: Any = ProbabilityCalibration(
@@ -63,4 +64,7 @@ def upgraded(attributes: dict[str, Any], residuals: str | None) -> dict[str, Any
         chosen=given.get("tuned_", {}),
         choice=given.get("tuning_", {}),
     )
+    for record in (targets, calibration, trained):  # those of the file have been checked, these are new
+        if record is not None:
+            check_record(record)
     return {name: value for name, value in attributes.items() if name in KEPT} | {"trained_": trained}

@@ -22,7 +22,7 @@ ROUNDING = 2.0**-46  # of |x|² + |y|²: squared distances below it are rounding
 class Stationary(Kernel):
     """Base of the kernels of a distance, with k(x, x) = 1.
 
-    A subclass implements :meth:`profile` and :meth:`slopes`, and for the export ``_graph``.
+    A subclass implements :meth:`profile` and :meth:`slopes`, and for the export ``_graph`` of :meth:`graph_distances`.
 
     Parameters
     ----------
@@ -52,6 +52,10 @@ class Stationary(Kernel):
     def distances(self, X: Array, Y: Array) -> Array:
         """The sums s of all pairs of rows."""
         return squared_distances(X, Y) if self.power == 2 else absolute_distances(X, Y)
+
+    def graph_distances(self, x: GraphValue, basis: np.ndarray) -> GraphValue:
+        """The sums s in an ONNX graph, for the rows of ``basis`` and the columns of x, as ``_graph`` sees them."""
+        return -_graph_squares(x, basis, 1.0) if self.power == 2 else _graph_absolutes(x, basis)
 
     def _block(self, X: Array, Y: Array) -> Array:
         return self.profile(self.distances(X, Y))

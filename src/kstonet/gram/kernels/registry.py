@@ -12,6 +12,7 @@ import numpy as np
 
 from kstonet._arrays import Array, like, to_numpy
 from kstonet._records import RECORDS, storable
+from kstonet._registry import require_free
 from kstonet.gram.kernels.base import Kernel, UserKernel, squared_distances
 
 
@@ -55,27 +56,21 @@ def register_kernel(name: str, kernel: Callable[..., Kernel], **fixed: Any) -> N
     >>> from dataclasses import dataclass
     >>> from kstonet.gram import Kernel, make_kernel, register_kernel
     >>> @dataclass(frozen=True)
-    ... class Cauchy(Kernel):
+    ... class Multiquadric(Kernel):
     ...     gamma: float = 1.0
     ...     def _block(self, X, Y):
-    ...         return 1.0 / (1.0 + self.gamma * ((X[:, None] - Y) ** 2).sum(-1))
-    >>> register_kernel("cauchy", Cauchy)
+    ...         return 1.0 / np.sqrt(1.0 + self.gamma * ((X[:, None] - Y) ** 2).sum(-1))
+    >>> register_kernel("multiquadric", Multiquadric)
     >>> X = np.array([[0.0], [1.0]])
-    >>> make_kernel("cauchy", X, gamma=3.0)(X, X)
-    array([[1.  , 0.25],
-           [0.25, 1.  ]])
+    >>> make_kernel("multiquadric", X, gamma=3.0)(X, X)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
     """
     known = _KERNELS.get(name)
-    if known is not None and _place(known.make) != _place(kernel):
-        raise ValueError(f"kernel={name!r} is {known.make!r} already; choose another name.")
+    require_free("kernel", name, None if known is None else known.make, kernel)
     if isinstance(kernel, type) and RECORDS.get(kernel.__name__) is not kernel:  # it may have said more of its fields itself
         storable()(kernel)
     _KERNELS[name] = _Entry(kernel, fixed)
-
-
-def _place(code: Any) -> tuple[Any, Any]:
-    """Where a class or function is defined: a notebook cell that runs again registers its kernel again."""
-    return getattr(code, "__module__", None), getattr(code, "__qualname__", code)
 
 
 def kernel_names() -> tuple[str, ...]:
