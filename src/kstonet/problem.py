@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kstonet.gram import Gram, Kernel, make_gram
+from kstonet.layers.ridge import RidgeMap
 from kstonet.scaling import Scaler
 from kstonet.targets import Targets
 
@@ -61,6 +62,7 @@ class Grams:
     device: str | None = None
     max_memory: float | None = None
     held: dict[Kernel, Gram] = field(default_factory=dict)
+    maps: dict[tuple[Kernel, float], RidgeMap] = field(default_factory=dict)
 
     def new(self, kernel: Kernel) -> Gram:
         """A Gram that is not held."""
@@ -71,6 +73,12 @@ class Grams:
         if kernel not in self.held:
             self.held[kernel] = self.new(kernel)
         return self.held[kernel]
+
+    def ridge_map(self, kernel: Kernel, ridge: float, weights: np.ndarray | None) -> RidgeMap:
+        """The map from targets to coefficients of kernel ridge regressions, made when it is first asked for."""
+        if (kernel, ridge) not in self.maps:
+            self.maps[kernel, ridge] = RidgeMap(self.of(kernel), ridge, weights)
+        return self.maps[kernel, ridge]
 
 
 @dataclass(frozen=True)

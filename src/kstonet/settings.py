@@ -17,6 +17,7 @@ from kstonet.layers.base import FirstLayer, UpperLayer
 from kstonet.layers.kernel import KernelLayer, UnitGroup
 from kstonet.layers.linear import LinearFirstLayer
 from kstonet.layers.regression import automatic_alpha
+from kstonet.layers.ridge import RidgeLayer
 from kstonet.network import Network
 from kstonet.problem import Problem
 
@@ -47,6 +48,7 @@ class KernelLayerSettings:
     C: Any = 10.0
     epsilon: Any = 0.01
     tol: float = 1e-3
+    loss: str = "epsilon_insensitive"
 
     def inputs(self, problem: Problem) -> None:
         """The rows of a kernel layer are fixed: it asks for none."""
@@ -55,8 +57,10 @@ class KernelLayerSettings:
         """C may be a function of the iteration."""
         return {"C": self.C} if callable(self.C) else {}
 
-    def build(self, problem: Problem, units: int) -> KernelLayer:
+    def build(self, problem: Problem, units: int) -> KernelLayer | RidgeLayer:
         """One Gram per distinct kernel."""
+        if self.loss == "squared":
+            return self._ridge_layer(problem, units)
         require("svr_tol", self.tol, lambda v: v > 0, "positive; it is a relative duality gap, such as 1e-3")
         first_C = np.full(units, float(self.C(0))) if callable(self.C) else per_unit("C", self.C, units)
         epsilon = per_unit("epsilon", self.epsilon, units, zero_allowed=True)
@@ -65,6 +69,18 @@ class KernelLayerSettings:
             members.setdefault(kernel, []).append(unit)
         groups = tuple(UnitGroup(problem.grams.of(kernel), np.array(own)) for kernel, own in members.items())
         return KernelLayer(groups, first_C, epsilon, tol=self.tol)
+
+    def _ridge_layer(self, problem: Problem, units: int) -> RidgeLayer:
+        """One Gram per distinct kernel and C: with a squared loss, C is one over the ridge."""
+        if callable(self.C):
+            raise ValueError("C is a function of the iteration, which loss='squared' does not take; give numbers.")
+        members: dict[tuple[Kernel, float], list[int]] = {}
+        values = per_unit("C", self.C, units).tolist()
+        for unit, pair in enumerate(zip(self.kernels(problem, units), values, strict=True)):
+            members.setdefault(pair, []).append(unit)
+        groups = tuple(UnitGroup(problem.grams.of(kernel), np.array(own)) for (kernel, _), own in members.items())
+        maps = tuple(problem.grams.ridge_map(kernel, 1.0 / C, problem.weights) for kernel, C in members)
+        return RidgeLayer(groups, maps)
 
     def kernels(self, problem: Problem, units: int) -> list[Kernel]:
         """The kernel of every unit, with gamma resolved on the rows of the problem."""

@@ -21,7 +21,14 @@ from kstonet.tuning.search import search
 TUNINGS = ("fast", "thorough", "none")
 
 #: What a parameter is that is left out and not chosen.
-FIXED: dict[str, Any] = {"hidden_layer_sizes": (5,), "kernel": "rbf", "gamma": "scale", "length_scale": None, "C": 10.0}
+FIXED: dict[str, Any] = {
+    "hidden_layer_sizes": (5,),
+    "kernel": "rbf",
+    "gamma": "scale",
+    "length_scale": None,
+    "C": 10.0,
+    "loss": "epsilon_insensitive",
+}
 
 
 class BaseKStoNet(BaseStoNet):
@@ -37,6 +44,7 @@ class BaseKStoNet(BaseStoNet):
         gamma: Any = None,
         length_scale: Any = None,
         C: Any = None,
+        loss: str | None = None,
         epsilon: Any = 0.01,
         svr_tol: float = 1e-3,
         noise_variance: Any = "auto",
@@ -71,6 +79,7 @@ class BaseKStoNet(BaseStoNet):
         self.gamma = gamma
         self.length_scale = length_scale
         self.C = C
+        self.loss = loss
         self.epsilon = epsilon
         self.svr_tol = svr_tol
         self.noise_variance = noise_variance
@@ -107,7 +116,7 @@ class BaseKStoNet(BaseStoNet):
 
     def _first_layer(self) -> KernelLayerSettings:
         kernel, gamma, length_scale, C = (self._given(name) for name in ("kernel", "gamma", "length_scale", "C"))
-        return KernelLayerSettings(kernel, gamma, length_scale, C, self.epsilon, self.svr_tol)
+        return KernelLayerSettings(kernel, gamma, length_scale, C, self.epsilon, self.svr_tol, self._given("loss"))
 
     def _gram_options(self) -> dict[str, Any]:
         return {"solver": self.solver, "device": self.device, "max_memory": self.max_memory}

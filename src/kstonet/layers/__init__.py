@@ -12,8 +12,9 @@ from kstonet.layers.kernel import KernelLayer
 from kstonet.layers.linear import LinearFirstLayer
 from kstonet.layers.registry import UPPER_LAYERS, register_layer
 from kstonet.layers.regression import RegressionLayer, RegressionUncertainty
+from kstonet.layers.ridge import RidgeLayer
 
-FIRST_LAYERS: tuple[type[FirstLayer], ...] = (KernelLayer, LinearFirstLayer)
+FIRST_LAYERS: tuple[type[FirstLayer], ...] = (KernelLayer, RidgeLayer, LinearFirstLayer)
 LAST_LAYERS: tuple[type[UpperLayer], ...] = (DenseLayer, CategoricalHead)
 
 register_layer("dense", DenseLayer.new)

@@ -243,6 +243,10 @@ class KernelLayer:
 
         return values
 
+    def left_out_shifts(self, spans: np.ndarray) -> np.ndarray:
+        """What leaving a row out of the refit changes at that row, with the margin sets held fixed: -coef·S²."""
+        return np.asarray(-self.coef.T * spans)
+
     def uncertainty(
         self, expansion: Expansion, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None
     ) -> MarginUncertainty:

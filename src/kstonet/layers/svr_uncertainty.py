@@ -33,15 +33,20 @@ class MarginUncertainty:
         For units with a precomputed kernel, whose support vectors are not at hand: the kernel matrix of the margin set.
     diagonals : tuple
         For precomputed kernels, whose k(z, z) is not handed in: the value all training rows share. None elsewhere.
+    ridges : tuple of float
+        For units with a squared loss, the ridge up to which their rows pin them down; empty for support vector regressions.
     """
 
     expansion: Expansion
     columns: tuple[np.ndarray, ...]
     matrices: dict[int, np.ndarray]
     diagonals: tuple[float | None, ...]
+    ridges: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, margins: Sequence[tuple[Gram, np.ndarray, np.ndarray]], expansion: Expansion) -> MarginUncertainty:
+    def of(
+        cls, margins: Sequence[tuple[Gram, np.ndarray, np.ndarray]], expansion: Expansion, ridges: tuple[float, ...] = ()
+    ) -> MarginUncertainty:
         """From (Gram, units, mask of the margin sets) of every group; ``expansion`` keeps all of their support vectors."""
         columns: dict[int, np.ndarray] = {}
         matrices: dict[int, np.ndarray] = {}
@@ -53,7 +58,7 @@ class MarginUncertainty:
                 columns[unit] = np.searchsorted(part.used, members)
                 if part.holds_values:
                     matrices[unit] = gram.columns(members)[members]
-        return cls(expansion, tuple(columns[unit] for unit in sorted(columns)), matrices, tuple(diagonals))
+        return cls(expansion, tuple(columns[unit] for unit in sorted(columns)), matrices, tuple(diagonals), ridges)
 
     @cached_property
     def factors(self) -> dict[int, MarginFactor]:
@@ -67,7 +72,8 @@ class MarginUncertainty:
                     assert part.kernel is not None
                     rows = part.basis[columns]
                     matrix = np.asarray(part.kernel(rows, rows)) if len(rows) else np.empty((0, 0))
-                factors[unit] = MarginFactor.of(matrix, columns)
+                ridge = self.ridges[unit] if self.ridges else 0.0
+                factors[unit] = MarginFactor.of(matrix + ridge * np.eye(len(matrix)) if ridge else matrix, columns)
         return factors
 
     def __getstate__(self) -> dict[str, Any]:
@@ -86,9 +92,9 @@ class MarginUncertainty:
     def left_out(
         self, layers: Sequence[Any], expansion: Expansion, inputs: Any, outputs: np.ndarray
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """The change of every row's values without that row, -coef·S², and S², shape (n, m)."""
+        """The change of every row's values without that row, and S², shape (n, m)."""
         spans = self.spans(layers[-1])
-        return [-layer.coef.T * spans for layer in layers], spans
+        return [layer.left_out_shifts(spans) for layer in layers], spans
 
     def spans(self, layer: Any) -> np.ndarray:
         """S² of every training row and unit, shape (n, m)."""
@@ -99,6 +105,8 @@ class MarginUncertainty:
                 members = part.used[self.factors[unit].columns]
                 factor = replace(self.factors[unit], columns=np.arange(len(members)))  # of these kernel values alone
                 spans[:, unit] = factor.left_out(group.gram.columns(members), diagonal, members)
+                if self.ridges:  # of a member it holds the noise of its own target, which other rows do not have
+                    spans[members, unit] = np.maximum(spans[members, unit] - self.ridges[unit], 0.0)
         return spans
 
     def contradictions(self, expansion: Expansion) -> Iterator[str]:
@@ -106,6 +114,8 @@ class MarginUncertainty:
         parts = self.expansion.parts
         if self.expansion.intercept.shape != expansion.intercept.shape:
             yield "intervals and predictions have first layers of different sizes"
+        elif len(self.ridges) not in (0, expansion.intercept.shape[1]) or not all(ridge > 0 for ridge in self.ridges):
+            yield "there is not one positive ridge per unit"
         elif len(self.columns) != expansion.intercept.shape[1] or len(self.diagonals) != len(parts):
             yield "margin sets and units differ in number"
         else:

@@ -1,0 +1,233 @@
+"""The first hidden layer with a squared loss: one kernel ridge regression per unit, Gaussian noise, everything in closed form.
+
+The ε-insensitive loss of eq. (SVRdist) estimates medians. Where the noise is Gaussian, or the targets are indicators of
+classes, means are what is wanted: least-squares support vector regressions (Suykens & Vandewalle 1999). Their coefficients are
+a linear map of the targets that stays the same for the whole training, α = Q·y, so a refit is one matrix product for all units;
+values with rows left out, one or a fold of them, follow from the same Q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
+
+from kstonet._arrays import to_numpy
+from kstonet.gram import Gram
+from kstonet.gram.expansion import Expansion
+from kstonet.layers.kernel import UnitGroup
+from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
+from kstonet.layers.svr_uncertainty import MarginUncertainty
+
+JITTERS = (0.0, *(10.0**power for power in range(-12, -3)))  # of the mean diagonal, where rounding makes K singular
+
+
+class RidgeMap:
+    """The linear map from targets to the coefficients of kernel ridge regressions with an intercept, on fixed rows.
+
+    With A = K + ridge·W⁻¹ (W the weights of the rows), Q = A⁻¹ - A⁻¹11ᵀA⁻¹/(1ᵀA⁻¹1).
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernel on the training rows.
+    ridge : float
+        Positive: one over the weight C of a squared loss.
+    weights : ndarray of shape (n,), optional
+        Sample weights; rows of weight zero take no part.
+    """
+
+    def __init__(self, gram: Gram, ridge: float, weights: np.ndarray | None = None) -> None:
+        self.gram, self.ridge, self.weights = gram, ridge, weights
+
+    @cached_property
+    def _inverse(self) -> tuple[np.ndarray, np.ndarray]:
+        """Q, and A⁻¹1/(1ᵀA⁻¹1), which gives the intercept."""
+        n = self.gram.n
+        weights = np.ones(n) if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)
+        K = self.gram.columns(np.arange(n))
+        scale = float(np.mean(np.diagonal(K)))
+        for jitter in JITTERS:
+            A = K.copy()
+            A.flat[:: n + 1] += self.ridge / weights + jitter * scale
+            try:
+                factor, _ = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+            except np.linalg.LinAlgError:
+                continue
+            Q = np.tril(dpotri(factor, lower=1, overwrite_c=1)[0])
+            Q += np.tril(Q, -1).T
+            ones = Q.sum(axis=1)
+            shares = ones / ones.sum()
+            Q -= np.outer(ones, shares)
+            return Q, shares
+        raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite; use a valid kernel.")
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:
+        """Qᵢᵢ: a row's residual, left out, is αᵢ/Qᵢᵢ."""
+        return np.asarray(np.maximum(np.diagonal(self._inverse[0]), 1e-300))
+
+    def solve(self, targets: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients (n, m) and intercepts (m,) for targets (n, m); rows of weight zero are left out of the regression."""
+        Q, shares = self._inverse
+        hidden = np.zeros(len(targets), dtype=bool) if sample_weight is None else np.asarray(sample_weight) == 0.0
+        if hidden.any():
+            # The targets of the hidden rows become what the others predict for them: their coefficients are zero then.
+            rows = np.flatnonzero(hidden)
+            pull = Q[rows][:, ~hidden] @ targets[~hidden]
+            targets = targets.copy()
+            targets[rows] = -cho_solve(cho_factor(Q[np.ix_(rows, rows)] + 1e-14 * np.eye(len(rows))), pull)
+        coef = Q @ targets
+        coef[hidden] = 0.0
+        return coef, shares @ targets
+
+
+@dataclass(frozen=True)
+class RidgeLayer:
+    """Y₁ = b + β φ(x) + e with Gaussian noise: least-squares support vector regressions on fixed training rows.
+
+    Parameters
+    ----------
+    groups : tuple of UnitGroup
+        The Grams, each with the units it serves.
+    maps : tuple of RidgeMap
+        One per group: kernel, ridge and weights.
+    variance : float
+        Variance of the noise.
+    coef : ndarray of shape (units, n)
+        Kernel coefficients of the last refit.
+    intercept : ndarray of shape (units,)
+        Constants of the last refit.
+    fitted : ndarray of shape (n, units)
+        Values on the training rows, kept by the refit.
+    """
+
+    groups: tuple[UnitGroup, ...]
+    maps: tuple[RidgeMap, ...]
+    variance: float = 1.0
+    coef: np.ndarray | None = None
+    intercept: np.ndarray | None = None
+    fitted: np.ndarray | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        return sum(len(group.units) for group in self.groups)
+
+    def at(self, rows: slice) -> Self:
+        return self if self.fitted is None else replace(self, fitted=self.fitted[rows])
+
+    def certificate(self) -> dict[str, float]:
+        """Closed-form solutions are exact, and every row supports them."""
+        return {"svr_gap": 0.0, "svr_iterations": 0.0, "n_support": float(self.groups[0].gram.n)}
+
+    def mean(self, inputs: Any = None) -> np.ndarray:
+        if self.fitted is None:
+            raise ValueError("the kernel layer has no solution yet: refit it first.")
+        return self.fitted
+
+    def log_density(self, inputs: Any, outputs: np.ndarray) -> np.ndarray:
+        squared = ((outputs - self.mean(inputs)) ** 2).sum(axis=1)
+        return np.asarray(-0.5 * squared / self.variance - 0.5 * self.n_outputs * np.log(2.0 * np.pi * self.variance))
+
+    def score_output(self, inputs: Any, outputs: np.ndarray) -> np.ndarray:
+        return np.asarray((self.mean(inputs) - outputs) / self.variance)
+
+    def curvature_output(self) -> np.ndarray:
+        return np.full(self.n_outputs, 1.0 / self.variance)
+
+    # -- what is automatic -------------------------------------------------------------------------------------------------
+
+    def noise_above(self, residual: float, slope: float) -> float:
+        """A fraction of the mean squared residual: Gaussian noise has no dead zone."""
+        return NOISE_SHARE * residual**2
+
+    def temperature(self) -> float:
+        """The model's own noise."""
+        return 1.0
+
+    def with_noise(self, variance: float) -> Self:
+        return replace(self, variance=NOISE_RATIO * variance)
+
+    def with_penalty(self, alpha: float | None, residual: float, n: int) -> Self:
+        """The penalty of this layer is its ridge."""
+        return self
+
+    # -- refits ------------------------------------------------------------------------------------------------------------
+
+    def refit(self, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+        coef, intercept = np.empty((self.n_outputs, len(outputs))), np.empty(self.n_outputs)
+        fitted = np.empty((len(outputs), self.n_outputs))
+        for group, ridge in zip(self.groups, self.maps, strict=True):
+            own, constants = ridge.solve(outputs[:, group.units], sample_weight)
+            coef[group.units], intercept[group.units] = own.T, constants
+            image = to_numpy(group.gram.product(group.gram.array(np.ascontiguousarray(own.T))))
+            fitted[:, group.units] = image.T + constants
+        return replace(self, coef=coef, intercept=intercept, fitted=fitted)
+
+    def refit_versions(
+        self,
+        versions: Sequence[Self],
+        inputs: Any,
+        outputs: Sequence[np.ndarray],
+        sample_weights: Sequence[np.ndarray | None],
+    ) -> list[Self]:
+        each = zip(versions, outputs, sample_weights, strict=True)
+        return [version.refit(inputs, values, weights) for version, values, weights in each]
+
+    def exact(
+        self,
+        versions: Sequence[Self],
+        inputs: Any,
+        outputs: Sequence[np.ndarray],
+        sample_weight: np.ndarray | None,
+        every: bool,
+    ) -> list[Self]:
+        """Every refit is exact."""
+        return list(versions)
+
+    # -- beyond the training rows --------------------------------------------------------------------------------------------
+
+    def expansion(self, versions: Sequence[Self], inputs: Any) -> Expansion:
+        coef = np.stack([_solved(version.coef) for version in versions])
+        parts = tuple(group.gram.expansion(coef[:, group.units], group.units) for group in self.groups)
+        return Expansion(parts, np.stack([_solved(version.intercept) for version in versions]))
+
+    def values_at(self, X: np.ndarray) -> Callable[[Self], np.ndarray]:
+        features = [np.concatenate([to_numpy(block) for _, block in group.gram.cross(X)]) for group in self.groups]
+
+        def values(version: Self) -> np.ndarray:
+            first = np.empty((len(X), version.n_outputs))
+            for group, own in zip(version.groups, features, strict=True):
+                first[:, group.units] = own @ _solved(version.coef)[group.units].T
+            return np.asarray(first + _solved(version.intercept))
+
+        return values
+
+    def left_out_shifts(self, spans: np.ndarray) -> np.ndarray:
+        """What leaving a row out of the refit changes at that row, shape (n, units): ridge·α/w - α/Qᵢᵢ."""
+        shifts = np.empty_like(self.mean())
+        for group, ridge in zip(self.groups, self.maps, strict=True):
+            own = _solved(self.coef)[group.units].T
+            weights = np.ones(len(own)) if ridge.weights is None else np.where(ridge.weights > 0, ridge.weights, np.inf)
+            shifts[:, group.units] = own * (ridge.ridge / weights - 1.0 / ridge.diagonal)[:, None]
+        return shifts
+
+    def uncertainty(
+        self, expansion: Expansion, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None
+    ) -> MarginUncertainty:
+        """Every row pins the functions down, up to the ridge: the variance of Gaussian process regression."""
+        counted = np.ones(len(outputs), dtype=bool) if sample_weight is None else sample_weight > 0
+        margins = [(group.gram, group.units, np.tile(counted, (len(group.units), 1))) for group in self.groups]
+        ridges = {unit: own.ridge for group, own in zip(self.groups, self.maps, strict=True) for unit in group.units.tolist()}
+        return MarginUncertainty.of(margins, expansion, tuple(ridges[unit] for unit in range(self.n_outputs)))
+
+
+def _solved(values: np.ndarray | None) -> np.ndarray:
+    if values is None:
+        raise ValueError("the kernel layer has no solution yet: refit it first.")
+    return values
