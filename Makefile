@@ -21,9 +21,9 @@ test: $(VENV)/.installed        ## the default suite, minutes
 test-long: $(VENV)/.installed   ## slow checks at full size
 	$(BIN)/python -m pytest tests/long
 
-test-torch: $(VENV)/.installed  ## the same engine on PyTorch tensors (CPU build)
+test-torch: $(VENV)/.installed  ## every Gram under its contract, those on PyTorch tensors (CPU build) included
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
-	$(BIN)/python -m pytest tests/gram/test_torch.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/gram tests/estimators/test_device.py src/kstonet/gram
 
 test-browser: $(VENV)/.installed  ## the report in a headless Chromium, installed where we may; skipped, and said, where there is none
 	@$(BROWSER) || test "$$(id -u)" != 0 || \

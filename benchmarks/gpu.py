@@ -20,6 +20,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
+from kstonet._files import write_whole
 from kstonet.gram import DenseGram, make_kernel
 from kstonet.gram.torch import TorchGram
 from kstonet.solvers.svr import solve_svr
@@ -85,7 +86,7 @@ def main() -> None:
             rows.append(measure(n, 5, gpu=False))
             print(rows[-1], flush=True)
         record = {"torch": torch.__version__, "python": platform.python_version(), "rows": rows}
-        (arguments.out / "gpu.json").write_text(json.dumps(record, indent=1) + "\n")
+        write_whole(arguments.out / "gpu.json", json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

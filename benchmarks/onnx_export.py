@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import kstonet
 from kstonet import KStoNetClassifier, KStoNetRegressor
+from kstonet._files import write_whole
 from kstonet.onnx_export import to_onnx
 
 FEATURES = 8
@@ -148,12 +149,12 @@ def main() -> None:
         + onnxruntime.__version__
     )
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(
+    write_whole(
+        arguments.out,
         "# Exported models in onnxruntime beside predict\n\nMade by `python benchmarks/onnx_export.py`. Machine: "
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores; python {platform.python_version()}, {versions}. "
         f"{FEATURES} features, 10 averaged iterations.\n\n{NOTES}\n| "
         + " | ".join(head) + " |\n" + "|---" * len(head) + "|\n" + "\n".join(lines) + "\n",
-        encoding="utf-8",
     )  # fmt: skip
 
 

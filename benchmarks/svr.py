@@ -40,6 +40,7 @@ from typing import Any
 
 from _data import Case, scaling_cases, source_label, standard_cases
 from _report import compact, disturbed, markdown, number, problems
+from kstonet._files import write_whole
 
 RESULTS = Path(__file__).parent / "results"
 RIVALS_UP_TO = 10_000  # rows; beyond it one scikit-learn fit takes many minutes
@@ -124,10 +125,8 @@ def open_results(out: Path, machine: dict[str, Any], *, force: bool) -> dict[str
 def save(results: dict[str, Any], out: Path) -> None:
     """Write the JSON file, whole or not at all, and the Markdown tables beside it."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = out.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    unfinished.replace(out)
-    out.with_suffix(".md").write_text(markdown(results), encoding="utf-8")
+    write_whole(out, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    write_whole(out.with_suffix(".md"), markdown(results))
 
 
 def chosen_cases(arguments: argparse.Namespace) -> list[tuple[Case, bool, bool]]:

@@ -25,6 +25,7 @@ from sklearn.svm import SVR
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from kstonet import KStoNetRegressor
+from kstonet._files import write_whole
 
 
 def data(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +94,7 @@ def main() -> None:
             "machine": f"{platform.machine()}, {os.cpu_count()} cores",
             "rows": rows,
         }
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_whole(arguments.out, json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ html_math_renderer = "mathml"
 # -- API ---------------------------------------------------------------------------------------------------------------------
 
 autosummary_generate = True
-autodoc_typehints = "none"  # numpydoc says what is wanted, in words
+autodoc_typehints = "none"  # the docstrings have the types
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the templates list them
 numpydoc_class_members_toctree = False
@@ -99,12 +99,19 @@ def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: A
     return True if what == "class" and callable(obj) and not module.startswith(("kstonet", "sklearn")) else None
 
 
-def plain_words(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings as they are meant: |x| is an absolute value, "val_" a name, and scikit-learn's labels are words."""
+# reStructuredText reads |x| as a substitution and a name that ends in an underscore as a link. In docstrings |x| is an absolute
+# value and n_features_in_ an attribute, also in the types, which numpydoc hands on as they are.
+MARKUP = re.compile(r'(?<![\w`|])\|(?=\w)|(?<=\w)_(?=["),])')
+LITERAL = re.compile(r"(``.*?``|`[^`]*`)")
+
+
+def escape_names(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Escape what is not meant as markup, outside literals and examples; labels of scikit-learn's pages become plain words."""
     foreign = (getattr(obj, "__module__", None) or "").startswith("sklearn")
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
-            line = re.sub(r'(?<![\w`|])\|(?=\w)|(?<=\w)_(?=")', r"\\\g<0>", line)
+            parts = LITERAL.split(line)
+            line = "".join(part if part.startswith("`") else MARKUP.sub(r"\\\g<0>", part) for part in parts)
         lines[i] = re.sub(r":ref:`([^<`]+?)(?: <[^`]*>)?`", r"\1", line) if foreign else line
 
 
@@ -116,4 +123,4 @@ def setup(app: Any) -> None:
     collected.collect()
     app.connect("source-read", collected.relink)
     app.connect("autodoc-skip-member", skip_member)
-    app.connect("autodoc-process-docstring", plain_words)
+    app.connect("autodoc-process-docstring", escape_names)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.common import RESULTS
+from kstonet._files import write_whole
 
 ROOT = Path(__file__).parents[1]
 
@@ -88,7 +89,7 @@ def write_document() -> None:
 
     if not DOCUMENT.parent.is_dir():
         return
-    DOCUMENT.write_text(report(RESULTS), encoding="utf-8")
+    write_whole(DOCUMENT, report(RESULTS))
     print(f"wrote {DOCUMENT}")
 
 

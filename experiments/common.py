@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from kstonet import __version__
-from kstonet._bar import Bar
-from kstonet.persistence.container import write_whole
+from kstonet._files import write_whole
+from kstonet._progress import Bar
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -63,7 +63,7 @@ class Results:
         """Write the file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         content = json.dumps({"kstonet": __version__, "parts": self.parts}, indent=1) + "\n"
-        write_whole(self.path, content.encode())
+        write_whole(self.path, content)
 
 
 def in_short(part: dict[str, Any]) -> dict[str, Any]:

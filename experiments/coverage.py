@@ -28,6 +28,7 @@ from experiments.figures import BLACK, BLUE, legend_below, new_figure, save
 from experiments.splits import Split
 from experiments.uci import LEVELS, SETS
 from kstonet import KStoNetRegressor
+from kstonet._files import write_whole
 from kstonet.datasets import make_measurement_error
 from kstonet.metrics import coverage, crps_student, mean_width, nll_student, winkler_score
 from kstonet.uncertainty.distribution import PredictiveDistribution
@@ -156,7 +157,7 @@ def main() -> None:
         parts = [part for key, part in results.parts.items() if key.startswith(f"uci|{name}|")]
         text += f"\n## {name}, {len(parts)} splits\n\n"
         text += table({kind: [part[kind] for part in parts] for kind in parts[0] if kind != "seconds"}, deviation=False) + "\n"
-    given.out.with_suffix(".md").write_text(text)
+    write_whole(given.out.with_suffix(".md"), text)
     if PICTURE in results.parts:
         picture(results.parts[PICTURE], given.out)
     print(text)

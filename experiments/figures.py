@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._files import open_whole
 from kstonet.plotting.style import MODELS, require_matplotlib
 
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = MODELS
@@ -62,4 +63,5 @@ def legend_below(figure: Any, axes: np.ndarray, columns: int) -> None:
 
 def save(figure: Any, out: Path) -> None:
     """Write the picture beside a results file."""
-    figure.savefig(out.with_suffix(".png"), dpi=130)
+    with open_whole(out.with_suffix(".png")) as file:
+        figure.savefig(file, format="png", dpi=130)

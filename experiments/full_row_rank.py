@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from experiments.baselines import DNNRegressor, KernelNetworkRegressor
 from experiments.common import Results, parser
 from experiments.figures import draw_paths, legend_below, look, new_figure, save
 from experiments.paths import Summary, parts_of, training_path, write_report
 from kstonet import KStoNetRegressor
-from kstonet.baselines import DNNRegressor, KernelNetworkRegressor
 from kstonet.datasets import make_full_row_rank
 
 PAPER, DEFAULTS, LASSO = "K-StoNet, paper's settings", "K-StoNet, defaults", "DNN with Lasso"

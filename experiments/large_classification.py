@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from experiments.baselines import DNNClassifier
 from experiments.common import Results, parser
 from experiments.figures import draw_paths, legend_below, new_figure, save
 from experiments.paths import Summary, training_path, write_report
 from kstonet import KStoNetClassifier, datasets
-from kstonet.baselines import DNNClassifier
 
 PAPER, DEFAULTS, DNN = "K-StoNet, paper's settings", "K-StoNet, defaults", "DNN"
 SETS = ("mnist", "covertype")

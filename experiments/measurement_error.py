@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from experiments.baselines import DNNRegressor, KernelNetworkRegressor
 from experiments.common import Results, parser
 from experiments.figures import draw_paths, legend_below, new_figure, save
 from experiments.paths import Summary, training_path, write_report
 from kstonet import KStoNetRegressor
-from kstonet.baselines import DNNRegressor, KernelNetworkRegressor
 from kstonet.datasets import make_measurement_error
 
 PAPER, AUTOMATIC, DEFAULTS = "K-StoNet, paper's settings", "K-StoNet, automatic noise", "K-StoNet, defaults"

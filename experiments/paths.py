@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from kstonet._files import write_whole
+
 
 @dataclass(frozen=True)
 class Summary:
-    """One line of docs/results.md: what the paper reports, and what was found here."""
+    """One section of docs/results.md: what the paper reports, and what was found here."""
 
     result: str
     paper: str
@@ -89,5 +91,5 @@ def write_report(out: Path, title: str, command: str, text: str) -> None:
     """The Markdown file beside a results file, which is also printed."""
     whole = f"# {title}\n\nMade by `{command}`.\n\n{text.strip()}\n"
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.with_suffix(".md").write_text(whole, encoding="utf-8")
+    write_whole(out.with_suffix(".md"), whole)
     print(whole)

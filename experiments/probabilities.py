@@ -27,6 +27,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from experiments.common import Results, parser
 from kstonet import KStoNetClassifier, datasets
+from kstonet._files import write_whole
 from kstonet.metrics import brier_score, expected_calibration_error
 
 UNITS = {"digits": 10}  # the head of a pyramid has as many units as classes
@@ -113,7 +114,7 @@ def main() -> None:
         for field in parts[0]:
             values = np.array([part[field] for part in parts])
             text += f"| {field} | {values.mean():.4g} | {values.std(ddof=1) / np.sqrt(len(values)):.2g} |\n"
-    given.out.with_suffix(".md").write_text(text)
+    write_whole(given.out.with_suffix(".md"), text)
     print(text)
 
 

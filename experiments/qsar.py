@@ -24,11 +24,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from experiments.baselines import DNNClassifier, KernelNetworkClassifier
 from experiments.common import Results, parser
 from experiments.figures import draw_paths, legend_below, new_figure, save
 from experiments.paths import Summary, parts_of, training_path, write_report
 from kstonet import KStoNetClassifier, datasets
-from kstonet.baselines import DNNClassifier, KernelNetworkClassifier
 
 PAPER, DEFAULTS, CHOSEN = "K-StoNet, paper's settings", "K-StoNet, defaults", "K-StoNet, chosen by validation"
 SVM, SVM_CHOSEN = "SVM, C = 1", "SVM, chosen by validation"

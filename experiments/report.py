@@ -1,4 +1,4 @@
-"""docs/results.md: one line per result of the paper, every figure taken from the results files."""
+"""docs/results.md: one section per result of the paper, every figure taken from the results files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from experiments.paths import Summary, parts_of
 DOCUMENT = Path(__file__).parents[1] / "docs" / "results.md"
 HEAD = """# Results
 
-One line per result of the paper, beside what this library finds. "Paper's settings" has the settings that the paper prints;
-"defaults" has this library's own, or what validation inside the training rows chose. Written by `python -m experiments
-report` from the files in `experiments/results/`, where the whole tables and the pictures are.
-
-| result | paper | paper's settings, here | defaults, here | remarks | table |
-|---|---|---|---|---|---|
+Every result of the paper, compared with the results of this library. "Paper's settings" are the settings printed in the paper;
+"defaults" are the settings of this library, or values chosen by validation inside the training rows. This page is written by
+`python -m experiments report` from the files in `experiments/results/`, which have the complete tables and pictures.
 """
 # Table 4 of the paper: mean test RMSE.
 UCI_PUBLISHED = {
@@ -130,6 +127,21 @@ def report(results: Path) -> str:
         if not file.with_suffix(".md").exists():
             continue
         for row in summary(json.loads(file.read_text())["parts"]):
-            cells = (row.result, row.paper, row.paper_settings, row.defaults, row.note, f"`{name}.md`")
-            lines.append("| " + " | ".join(cells) + " |")
+            cells = {
+                "Paper": row.paper,
+                "Paper's settings": row.paper_settings,
+                "Defaults": row.defaults,
+                "Remarks": row.note,
+                "Table": f"[{name}.md](../experiments/results/{name}.md)",
+            }
+            shown = [_cell(title, text) for title, text in cells.items() if text not in ("", "–")]
+            lines += ["", f"## {row.result}", "", *shown]
     return HEAD + "\n".join(lines) + "\n"
+
+
+def _cell(title: str, text: str) -> str:
+    """One item of a section; several results in it become a list of their own."""
+    parts = [part.strip() for part in text.split(";")]
+    if title == "Remarks" or len(parts) == 1:
+        return f"- **{title}:** {text}"
+    return "\n".join([f"- **{title}:**", *(f"  - {part}" for part in parts)])

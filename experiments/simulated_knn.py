@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from experiments.baselines import DNNRegressor, KernelNetworkRegressor
 from experiments.common import Results, parser
 from experiments.figures import draw_paths, legend_below, new_figure, save
 from experiments.paths import Summary, training_path, write_report
 from kstonet import KStoNetRegressor
-from kstonet.baselines import DNNRegressor, KernelNetworkRegressor
 from kstonet.datasets import make_kernel_network
 
 PAPER, DEFAULTS, WIDE = "K-StoNet, paper's settings", "K-StoNet, defaults", ", 10 units"

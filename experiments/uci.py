@@ -41,6 +41,7 @@ from experiments.common import Results, parser, rmse
 from experiments.splits import Split
 from experiments.uci_models import NETWORKS, RIVALS, SameSearchSVR, first_layer_choice, fitted_network, networks, rivals
 from kstonet import KStoNetRegressor
+from kstonet._files import write_whole
 from kstonet.datasets import list_datasets
 from kstonet.metrics import coverage, crps_student, mean_width, nll_gaussian, nll_student, winkler_score
 
@@ -196,7 +197,7 @@ def write(results: Results) -> str:
     if on_gpu:
         text += f"Trained with the Gram matrix on a GPU (`--device cuda`): {', '.join(on_gpu)}.\n"
     text += _remarks(results)
-    results.path.with_suffix(".md").write_text(f"{text}\n{table}\n{times(results)}")
+    write_whole(results.path.with_suffix(".md"), f"{text}\n{table}\n{times(results)}")
     return table
 
 

@@ -12,10 +12,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from experiments.baselines import DNNRegressor, KernelNetworkRegressor
 from experiments.common import rmse
 from kstonet import KStoNetRegressor
 from kstonet._arrays import to_numpy
-from kstonet.baselines import DNNRegressor, KernelNetworkRegressor
 from kstonet.gram import make_kernel
 from kstonet.gram.dense import cross_blocks
 from kstonet.solvers.svr import solve_svr

@@ -13,13 +13,14 @@ ROOT = Path(kstonet.__file__).parent
 
 # A part may import from the parts before it, and from itself.
 ORDER = [
-    "_arrays", "_records", "_checks", "_bar", "_progress", "scaling", "metrics", "gram", "solvers", "imputation", "layers",
-    "network", "noise", "initialisation", "iro", "uncertainty", "targets", "trained", "problem", "settings", "observers",
-    "training", "tuning", "estimators", "baselines", "plotting", "persistence", "onnx_export", "report", "checkpoint",
-    "datasets", "demo", "cli",
+    "_arrays", "_records", "_words", "_files", "_progress", "_checks", "scaling", "metrics", "gram", "solvers", "imputation",
+    "layers", "network", "noise", "initialisation", "iro", "uncertainty", "targets", "trained", "problem", "settings",
+    "observers", "training", "tuning", "estimators", "tables", "plotting", "persistence", "onnx_export", "report",
+    "checkpoint", "datasets", "demo", "cli",
+    "baselines",  # deprecated: forwards to experiments
 ]  # fmt: skip
 INDEPENDENT = [{"gram", "imputation"}, {"solvers", "imputation"}]  # parts that must not know each other
-OPTIONAL = ("torch", "dask", "matplotlib", "pandas", "polars", "typer", "rich", "onnx", "safetensors")
+OPTIONAL = ("torch", "dask", "matplotlib", "pandas", "polars", "typer", "rich", "onnx", "safetensors", "pooch", "requests")
 
 
 def imported_modules(path: Path) -> set[str]:

@@ -348,7 +348,7 @@ def test_bad_gaussians_are_named(metric):
     y = np.zeros(4)
     with pytest.raises(ValueError, match=r"std holds -0.5 at \[1\] \(1 of 4.*cannot be negative"):
         metric(y, 0.0, [1, -0.5, 1, 1])
-    with pytest.raises(ValueError, match=r"mean has shape \(4, 1\), y_true asks for \(4,\)"):
+    with pytest.raises(ValueError, match=r"mean has shape \(4, 1\), y_true needs \(4,\)"):
         metric(y, np.zeros((4, 1)), 1.0)
     with pytest.raises(ValueError, match=r"std has shape \(1,\)"):
         metric(y, y, [1.0])
@@ -506,7 +506,7 @@ def test_fair_crps_is_unbiased_and_the_other_is_not():
 def test_one_draw_is_the_absolute_error(data):
     y, samples = data["y"], data["samples"][..., :1]
     assert crps_samples(y, samples) == pytest.approx(mean_absolute_error(y, samples[..., 0]))
-    with pytest.raises(ValueError, match="samples holds one draw each, fair=True needs at least two"):
+    with pytest.raises(ValueError, match="samples holds one draw per observation, fair=True needs at least two"):
         crps_samples(y, samples, fair=True)
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "docs" / "generated"
 GALLERY = ROOT / "docs" / "auto_examples"
 RESULTS = ("experiments", "benchmarks")
-PUBLIC = ("kstonet", *(f"kstonet.{part}" for part in ("metrics", "plotting", "report", "datasets", "baselines", "gram")))
+PUBLIC = ("kstonet", *(f"kstonet.{part}" for part in ("metrics", "plotting", "report", "datasets", "tables", "gram")))
 
 
 def gallery_is_stale() -> bool:

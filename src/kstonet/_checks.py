@@ -1,9 +1,17 @@
-"""Parameters are checked before the work begins; the message says which one, its value, and what is wanted."""
+"""Input is checked before the work begins; a message names the argument, its value, and what is wanted."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+# -- parameters --------------------------------------------------------------------------------------------------------------
 
 
 def require(name: str, value: Any, valid: Callable[[Any], Any], demand: str) -> None:
@@ -23,21 +31,6 @@ def require(name: str, value: Any, valid: Callable[[Any], Any], demand: str) -> 
         raise ValueError(f"{name}={value!r} must be {demand}.")
 
 
-def both_or_neither(X: Any, y: Any, purpose: str, X_name: str = "X", y_name: str = "y") -> bool:
-    """Whether rows are given; raise unless they come with their targets, or neither is given.
-
-    Examples
-    --------
-    >>> both_or_neither([[1.0]], None, "calibrate")
-    Traceback (most recent call last):
-    ValueError: y=None: calibrate takes X and y together, or neither.
-    """
-    if (X is None) != (y is None):
-        missing = X_name if X is None else y_name
-        raise ValueError(f"{missing}=None: {purpose} takes {X_name} and {y_name} together, or neither.")
-    return X is not None
-
-
 def whole(value: Any) -> bool:
     """Whether a count is at least one.
 
@@ -47,3 +40,115 @@ def whole(value: Any) -> bool:
     (True, False, False)
     """
     return not isinstance(value, str) and int(value) == value and value >= 1
+
+
+def whole_number(name: str, value: Any, at_least: int = 1) -> int:
+    """Return a count as an int.
+
+    Examples
+    --------
+    >>> whole_number("n_bins", 0)
+    Traceback (most recent call last):
+    ValueError: n_bins=0 must be a whole number of at least 1.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = at_least - 1
+    if number < at_least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {at_least}.")
+    return number
+
+
+def position(value: Any, count: int) -> int | None:
+    """Return the index of one of ``count`` things, also counted from the end, as 0 to count - 1; None where it is none.
+
+    Examples
+    --------
+    >>> position(-1, 3), position(3, 3), position("a", 3)
+    (2, None, None)
+    """
+    try:
+        index = operator.index(value)
+    except TypeError:
+        return None
+    return index % count if -count <= index < count else None
+
+
+def check_choice(name: str, value: object, choices: tuple[str | None, ...]) -> None:
+    """Raise unless ``value`` is one of the choices."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}.")
+
+
+def both_or_neither(first: Any, second: Any, names: tuple[str, str] = ("X", "y"), user: str = "calibrate") -> bool:
+    """Whether rows are given; raise unless they come with their targets, or neither is given.
+
+    Examples
+    --------
+    >>> both_or_neither([[1.0]], None)
+    Traceback (most recent call last):
+    ValueError: y=None: calibrate takes X and y together, or neither.
+    """
+    if (first is None) != (second is None):
+        missing = names[0] if first is None else names[1]
+        raise ValueError(f"{missing}=None: {user} takes {names[0]} and {names[1]} together, or neither.")
+    return first is not None
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------------------
+
+
+def check_numbers(name: str, values: ArrayLike, *, infinite: bool = False) -> Floats:
+    """Return ``values`` as float64 without NaN, and without infinities unless these are allowed."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of real numbers: {error}.") from error
+    bad = np.isnan(array) if infinite else ~np.isfinite(array)
+    if bad.any():
+        raise ValueError(f"{name} holds {first_of(array, bad)}; remove such rows or impute them first.")
+    return array
+
+
+def first_of(array: NDArray[Any], chosen: NDArray[np.bool_]) -> str:
+    """Words for the first chosen entry: its value, its place and how many there are."""
+    place = ", ".join(str(i) for i in np.argwhere(chosen)[0])
+    return f"{array[chosen][0]} at [{place}] ({int(chosen.sum())} of {array.size} entries are like this)"
+
+
+def check_targets(values: ArrayLike, name: str = "y_true") -> Floats:
+    """Return numbers of one or several targets, (n,) or (n, k)."""
+    array = check_numbers(name, values)
+    if array.ndim not in (1, 2) or array.size == 0:
+        raise ValueError(f"{name} has shape {array.shape}; it must be (n,) or (n, k) with at least one row and one column.")
+    return array
+
+
+def check_not_negative(name: str, values: Floats, reason: str) -> None:
+    """Raise ``reason`` where a number is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_not_negative("std", np.array([1.0, -2.0]), "a standard deviation cannot be negative")
+    Traceback (most recent call last):
+    ValueError: std holds -2.0 at [1] (1 of 2 entries are like this); a standard deviation cannot be negative.
+    """
+    if (values < 0).any():
+        raise ValueError(f"{name} holds {first_of(values, values < 0)}; {reason}.")
+
+
+def check_like(name: str, values: Floats, shape: tuple[int, ...]) -> Floats:
+    """Return ``values`` in exactly this shape; numbers spread, but (n, 1) against (n,) never becomes (n, n)."""
+    if values.ndim and values.shape != shape:
+        raise ValueError(f"{name} has shape {values.shape}, y_true asks for {shape}; reshape {name}, or give a single number.")
+    return np.broadcast_to(values, shape)
+
+
+def check_level(name: str, level: ArrayLike) -> Floats:
+    """Return probabilities strictly between 0 and 1."""
+    levels = check_numbers(name, level)
+    if not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(f"{name}={level!r} must lie strictly between 0 and 1; 95 % is 0.95.")
+    return levels

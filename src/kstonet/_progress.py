@@ -1,9 +1,11 @@
-"""A bar on standard error: how much is done, how long it took, how long it will take."""
+"""Progress, always on standard error: a bar of how much is done, how long it took and how long it will take; lines."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
+from typing import Any
 
 WIDTH = 24
 
@@ -20,7 +22,7 @@ class Bar:
 
     Examples
     --------
-    >>> from kstonet._bar import Bar
+    >>> from kstonet._progress import Bar
     >>> bar = Bar("training", total=3)
     >>> bar.advance("loss 0.1")
     >>> bar.close()
@@ -56,12 +58,27 @@ class Bar:
 
     def _line(self, text: str) -> str:
         filled = round(WIDTH * self._done / self._total)
-        line = f"[{self._name}] {'█' * filled}{'░' * (WIDTH - filled)} {self._done}/{self._total}  {text}"
+        before, after = f"[{self._name}] {'█' * filled}{'░' * (WIDTH - filled)} {self._done}/{self._total}  ", ""
         here = self._done - self._before
-        if not here:
-            return line
-        spent = time.perf_counter() - self._started
-        return f"{line}  {duration(spent)}, {duration(spent / here * (self._total - self._done))} left"
+        if here:
+            spent = time.perf_counter() - self._started
+            after = f"  {duration(spent)}, {duration(spent / here * (self._total - self._done))} left"
+        if sys.stderr.isatty():  # a line that wraps cannot move
+            text = text[: max(0, shutil.get_terminal_size().columns - 1 - len(before) - len(after))]
+        return before + text + after
+
+
+def losses(record: dict[str, Any]) -> str:
+    """The losses of one iteration, to read.
+
+    Examples
+    --------
+    >>> from kstonet._progress import losses
+    >>> losses({"loss": 0.25, "validation_loss": 0.5})
+    'loss 0.25, validation 0.5'
+    """
+    text = f"loss {record['loss']:.4g}"
+    return text if "validation_loss" not in record else f"{text}, validation {record['validation_loss']:.4g}"
 
 
 def duration(seconds: float) -> str:
@@ -69,7 +86,7 @@ def duration(seconds: float) -> str:
 
     Examples
     --------
-    >>> from kstonet._bar import duration
+    >>> from kstonet._progress import duration
     >>> duration(8.31), duration(400), duration(9000)
     ('8.3 s', '6.7 min', '2.5 h')
     """
@@ -83,3 +100,18 @@ def write(text: str) -> None:
     """To standard error, at once."""
     sys.stderr.write(text)
     sys.stderr.flush()
+
+
+def status(line: str, *, final: bool = False) -> None:
+    """A line that is rewritten in place on a terminal; elsewhere, such as in a log, only the final one is written.
+
+    Examples
+    --------
+    >>> from kstonet._progress import status
+    >>> status("downloading: 3 MB")
+    >>> status("downloaded: 5 MB", final=True)
+    """
+    if sys.stderr.isatty():
+        write(f"\r\x1b[K{line}" + ("\n" if final else ""))
+    elif final:
+        write(f"{line}\n")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.svm import SVR
 
 from kstonet import KStoNetRegressor
+from kstonet._files import open_whole
 from kstonet.datasets import make_measurement_error
 from kstonet.metrics import coverage, mean_width
 
@@ -34,7 +36,8 @@ def draw(path: str, model: KStoNetRegressor, X: np.ndarray, y: np.ndarray) -> No
     axes[0].set_title("Training path (loss in units of Var y)")
     IntervalDisplay.from_estimator(model, X, y, ax=axes[1])
     axes[1].set_title("95 % prediction intervals at 20 test points")
-    figure.savefig(path, dpi=120)
+    with open_whole(path) as file:
+        figure.savefig(file, format=Path(path).suffix[1:] or "png", dpi=120)
     plt.close(figure)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kstonet._progress import Bar, write
+from kstonet._progress import Bar, losses, write
 from kstonet.iro import IROState
 from kstonet.trained import TrainedNetwork
 
@@ -122,17 +122,14 @@ class Progress(Observer):
     def iteration(self, done: Iteration) -> Stop | None:
         """Show one more iteration."""
         record = done.record
-        losses = f"loss {record['loss']:.4g}"
-        if "validation_loss" in record:
-            losses += f", validation {record['validation_loss']:.4g}"
         if self._verbose >= 2:
             write(
-                f"[{self._name}] iteration {record['iteration']:4d}  {losses}  SVR gap {record['svr_gap']:.1e}  "
+                f"[{self._name}] iteration {record['iteration']:4d}  {losses(record)}  SVR gap {record['svr_gap']:.1e}  "
                 f"seconds: impute {record['seconds_impute']:.2f}, first layer {record['seconds_first_layer']:.2f}, "
                 f"regressions {record['seconds_regressions']:.2f}\n"
             )
         else:
-            self._bar.advance(losses)
+            self._bar.advance(losses(record))
         return None
 
     def close(self) -> None:

@@ -88,6 +88,11 @@ class TrainedNetwork:
         return self.expansion.parts[0].kernel
 
     @property
+    def pairwise(self) -> bool:
+        """Whether rows to predict are kernel values against the training rows, not features."""
+        return self.kernel is not None and self.kernel.precomputed
+
+    @property
     def n_support(self) -> int:
         """Training rows (or features) kept for prediction."""
         return self.expansion.n_support

@@ -1,9 +1,7 @@
-"""A small table with every kind of column, models fitted on it once, and a way to run commands."""
+"""Models fitted on a small table once, and a way to run commands."""
 
 from importlib.util import find_spec
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from kstonet.cli import NEEDED
@@ -17,21 +15,6 @@ def invoke(words, stdin=None):
     from kstonet.cli.app import app
 
     return CliRunner().invoke(app, [str(word) for word in words], input=stdin)
-
-
-def make_flats(n=80, seed=0):
-    rng = np.random.default_rng(seed)
-    city = rng.choice(["Bern", "Genève", "Zürich"], n)
-    area = rng.uniform(20, 150, n).round(1)
-    balcony = rng.random(n) < 0.5
-    price = area * np.select([city == "Bern", city == "Genève"], [6.0, 9.0], 10.0) + 30.0 * balcony + rng.normal(0, 20, n)
-    heat = np.where(price > np.quantile(price, 0.6), "gas", np.where(area > 60, "oil", "wood"))
-    return pd.DataFrame({"area": area, "city": city, "balcony": balcony, "price": price.round(1), "heat": heat})
-
-
-@pytest.fixture
-def flats():
-    return make_flats()
 
 
 @pytest.fixture
@@ -48,19 +31,19 @@ def run(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def regression(tmp_path_factory):
+def regression(tmp_path_factory, make_flats):
     """A table and the model of ``kstonet fit``."""
-    return _fitted(tmp_path_factory.mktemp("regression"), "price")
+    return _fitted(tmp_path_factory.mktemp("regression"), make_flats(), "price")
 
 
 @pytest.fixture(scope="session")
-def classification(tmp_path_factory):
-    return _fitted(tmp_path_factory.mktemp("classification"), "heat")
+def classification(tmp_path_factory, make_flats):
+    return _fitted(tmp_path_factory.mktemp("classification"), make_flats(), "heat")
 
 
-def _fitted(folder, target):
+def _fitted(folder, flats, target):
     table, model = folder / "flats.csv", folder / "flats.kstonet"
-    make_flats().to_csv(table, index=False)
+    flats.to_csv(table, index=False)
     result = invoke(["fit", table, "--target", target, "--out", model, "--max-iter", 4])
     assert result.exit_code == 0, result.output
     return table, model

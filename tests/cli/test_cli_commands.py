@@ -11,10 +11,10 @@ from sklearn.metrics import balanced_accuracy_score, r2_score, root_mean_squared
 
 import kstonet
 from kstonet.cli import main, training
-from kstonet.cli.encoding import TableEncoder
 from kstonet.cli.tables import read_table
 from kstonet.metrics import coverage, crps_student
 from kstonet.persistence import read_metadata
+from kstonet.tables import TableEncoder
 
 
 def library_view(files, target):
@@ -140,16 +140,6 @@ def test_held_out_scores_are_those_of_evaluate(run, tmp_path, flats):
     assert held_out == pytest.approx({name: found[name] for name in held_out})
 
 
-def test_a_terminal_shows_the_training(run, tmp_path, flats, monkeypatch):
-    flats.to_csv(tmp_path / "flats.csv", index=False)
-    fit = ("fit", tmp_path / "flats.csv", "--target", "price", "--max-iter", 3, "--out", tmp_path / "m.kstonet")
-    assert "preparing intervals" not in run(*fit).stderr
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
-    shown = run(*fit).stderr
-    assert "preparing intervals" in shown
-    assert re.search(r"impute \d\.\d s, first layer \d\.\d s, regressions \d\.\d s; Ctrl-C stops", shown)
-
-
 def test_quiet_says_nothing(run, tmp_path, flats):
     flats.to_csv(tmp_path / "flats.csv", index=False)
     result = run("fit", tmp_path / "flats.csv", "--target", "price", "--max-iter", 2, "-q", "--out", tmp_path / "m.kstonet")
@@ -180,8 +170,8 @@ def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
     fit = ("fit", tmp_path / "flats.csv", "--target", "price", "--max-iter", 2, "--out", tmp_path / "m.kstonet")
     message = run(*fit, code=2).stderr
     assert message.strip() == (
-        "Error: values are missing: column 'area' in rows 3, 6, column 'city' in row 8. Fill them in, or let --impute put the "
-        "median or the most frequent value there."
+        "Error: values are missing: column 'area' in rows 3, 6, column 'city' in row 8. Fill them in, or let "
+        "impute=True (--impute) put the median or the most frequent value there."
     )
     assert not (tmp_path / "m.kstonet").exists()
     run(*fit, "--impute")

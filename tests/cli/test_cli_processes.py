@@ -1,5 +1,6 @@
 """The command line as a process of its own: pipes, Ctrl-C, exit codes."""
 
+import contextlib
 import json
 import os
 import signal
@@ -31,6 +32,40 @@ def test_a_pipe_in_and_json_out(tmp_path, flats, run):
     assert "Trained" in err
     new = flats.drop(columns="price").to_csv(index=False, sep="\t")
     assert len(run("predict", path, "-", "--format", "tsv", stdin=new).stdout.splitlines()) == 81
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a terminal of POSIX")
+def test_a_terminal_shows_the_training_in_one_line_and_then_clears_it(tmp_path, flats):
+    import pty
+
+    flats.to_csv(tmp_path / "flats.csv", index=False)
+    words = ("fit", tmp_path / "flats.csv", "-t", "price", "--max-iter", 3, "--out", tmp_path / "m.kstonet")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "kstonet.cli", *map(str, words)]
+    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=theirs) as fit:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError), open(ours, "rb", buffering=0) as terminal:  # the error is the end of the terminal
+            while part := terminal.read(4096):
+                shown += part
+    assert fit.returncode == 0, shown.decode()
+    moved = [line.removesuffix("\x1b[K") for line in shown.decode().split("\r") if line.startswith("[training]")]
+    assert "0/3  building the kernel matrix; Ctrl-C stops and keeps the model" in moved[0]
+    assert all("loss" in line and "Ctrl-C stops" in line for line in moved[1:4])
+    assert "3/3  preparing intervals" in moved[4]
+    assert len(moved) == 5
+    assert b"\r\x1b[KTrained" in shown or b"\r\x1b[K\x1b[1;36mTrained" in shown
+
+
+def test_a_log_has_lines_of_the_training_only_unless_quiet(tmp_path, flats):
+    flats.to_csv(tmp_path / "flats.csv", index=False)
+    words = ("fit", tmp_path / "flats.csv", "-t", "price", "--max-iter", 30, "--out", tmp_path / "m.kstonet")
+    with process(*words) as fit:
+        _, err = fit.communicate()
+    assert err.count("[training]") == 10
+    assert "\r" not in err
+    with process(*words, "--quiet") as fit:
+        assert fit.communicate() == ("", "")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")

@@ -7,8 +7,8 @@ import sys
 import pandas as pd
 import pytest
 
-from kstonet.cli.messages import InputError
 from kstonet.cli.tables import format_of, read_table, write_table
+from kstonet.tables import InputError
 
 
 def written(tmp_path, content, name="t.csv"):

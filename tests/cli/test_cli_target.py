@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kstonet.cli.messages import InputError
 from kstonet.cli.target import Target, find_column
 from kstonet.cli.training import split_table
+from kstonet.tables import InputError
 
 
 def column(values, name="y"):

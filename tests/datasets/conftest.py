@@ -15,6 +15,7 @@ class Site:
         self.url = url
         self.pages = {}
         self.requests = []
+        self.headers = []
         self.announce = {}  # a false Content-Length by path
         self.release = threading.Event()  # ends a page that hangs
 
@@ -30,6 +31,7 @@ def site(monkeypatch):
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             site.requests.append(self.path)
+            site.headers.append(self.headers)
             page = site.pages.get(self.path, 404)
             if isinstance(page, list):
                 page = page.pop(0) if len(page) > 1 else page[0]

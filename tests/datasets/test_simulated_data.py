@@ -163,9 +163,9 @@ def test_a_seed_names_a_data_set(make):
 
 @pytest.mark.parametrize("make", [make_measurement_error, make_full_row_rank, make_kernel_network])
 def test_bad_arguments_are_named(make):
-    with pytest.raises(ValueError, match=r"n_samples=0 is too small; give an int of at least [12]"):
+    with pytest.raises(ValueError, match=r"n_samples=0 must be a whole number of at least [12]"):
         make(0)
-    with pytest.raises(ValueError, match=r"n_samples=2\.5 is not a whole number"):
+    with pytest.raises(ValueError, match=r"n_samples=2\.5 must be a whole number"):
         make(2.5)
     with pytest.raises(ValueError, match="random_state='x' names no generator"):
         make(10, random_state="x")
@@ -174,7 +174,7 @@ def test_bad_arguments_are_named(make):
 
 
 def test_further_bad_arguments():
-    with pytest.raises(ValueError, match="n_features=0 is too small"):
+    with pytest.raises(ValueError, match="n_features=0 must be a whole number"):
         make_full_row_rank(n_features=0)
-    with pytest.raises(ValueError, match="n_test=0 is too small"):
+    with pytest.raises(ValueError, match="n_test=0 must be a whole number"):
         make_kernel_network(10, 0)

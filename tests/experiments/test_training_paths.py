@@ -9,8 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from experiments import figures, paths
+from experiments.baselines import DNNClassifier, DNNRegressor, KernelNetworkRegressor
 from kstonet import KStoNetClassifier, KStoNetRegressor
-from kstonet.baselines import DNNClassifier, DNNRegressor, KernelNetworkRegressor
 from kstonet.datasets import make_measurement_error
 
 X, Y = make_measurement_error(120, random_state=0)

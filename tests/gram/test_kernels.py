@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
@@ -27,6 +28,29 @@ GAMMA = 0.3
 def test_against_scikit_learn(name, oracle):
     kernel = make_kernel(name, X, gamma=GAMMA)
     np.testing.assert_allclose(kernel(X, Y), oracle(X, Y), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("norm", "exponent", "same"),
+    [
+        (2, 2.0, lambda A, B: rbf_kernel(A, B, gamma=GAMMA)),
+        (2, 1.0, lambda A, B: SklearnMatern(1 / np.sqrt(GAMMA), nu=0.5)(A, B)),
+        (1, 1.0, lambda A, B: laplacian_kernel(A, B, gamma=np.sqrt(GAMMA))),
+        (2, 0.7, lambda A, B: np.exp(-((np.sqrt(GAMMA) * cdist(A, B)) ** 0.7))),
+        (1, 0.4, lambda A, B: np.exp(-((np.sqrt(GAMMA) * cdist(A, B, "cityblock")) ** 0.4))),
+    ],
+)
+def test_the_exponential_family(norm, exponent, same):
+    kernel = make_kernel("exponential", X, gamma=GAMMA, norm=norm, exponent=exponent)
+    np.testing.assert_allclose(kernel(X, Y), same(X, Y), rtol=1e-12)
+    assert DenseGram(X, kernel).diagonal().tolist() == [1.0] * len(X)
+    assert np.linalg.eigvalsh(kernel(X, X)).min() > -1e-7
+
+
+@pytest.mark.parametrize(("norm", "exponent"), [(1, 1.5), (2, 2.1), (2, 0.0), (3, 1.0), (2, np.nan)])
+def test_exponential_kernels_that_are_not_positive_are_refused(norm, exponent):
+    with pytest.raises(ValueError, match=rf"norm={norm}, exponent={exponent}: the exponential kernel needs norm 1 or 2"):
+        make_kernel("exponential", X, norm=norm, exponent=exponent)
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2])

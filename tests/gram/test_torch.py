@@ -29,6 +29,15 @@ def test_kernels(name, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["rbf", "matern12", "laplacian", "exponential", "poly", "linear"])
+def test_gradients(name, device):
+    X, _ = problem(40)
+    T, coef = torch.as_tensor(X, device=device), np.ones((2, 40))
+    ours = make_kernel(name, T).gradient(T[:7], T, torch.as_tensor(coef, device=device))
+    np.testing.assert_allclose(to_numpy(ours), make_kernel(name, X).gradient(X[:7], X, coef), atol=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("C", [0.1, 5.0, 200.0])
 @pytest.mark.parametrize("tol", [1e-3, 1e-7])
 def test_solutions(device, C, tol):

@@ -48,9 +48,9 @@ def test_training_rows_few_rows_and_far_rows(numeric):
     assert "These are the training rows" in titles(general_cautions(read_subject(model, X, y, **NOTHING)))
     fresh = titles(general_cautions(read_subject(model, X_test, y_test, **NOTHING)))
     assert "These are the training rows" not in fresh
-    assert "Few rows to judge by" in fresh
+    assert "Few rows to evaluate on" in fresh
     half = read_subject(model, np.concatenate([X[:20], X_test]), np.concatenate([y[:20], y_test]), **NOTHING)
-    assert "Some rows occur in the training" in titles(general_cautions(half))
+    assert "Some rows are training rows" in titles(general_cautions(half))
     far = titles(general_cautions(read_subject(model, X_test + 8.0, y_test, **NOTHING)))
     assert "Rows far from the training data" in far - fresh
 
@@ -99,13 +99,13 @@ def test_classifiers_are_told_about_their_probabilities(classes):
     rng = np.random.default_rng(0)
     many = rng.normal(size=(600, 3))
     drawn = model.classes_[[rng.choice(3, p=row) for row in model.predict_proba(many)]]
-    assert found(model, many, drawn, {"same": model.predict(many)}) <= {"Intervals of the probabilities say little"}
+    assert found(model, many, drawn, {"same": model.predict(many)}) <= {"Intervals of the probabilities are wide"}
     assert "Probabilities are too high" in found(model, many, rng.permutation(drawn), {"other": drawn[::-1]})
     assert "A simpler model predicts better" in found(model, X_test, y_test, {"oracle": y_test})
     rare = np.concatenate([np.flatnonzero(y_test != "two"), np.flatnonzero(y_test == "two")[:3]])
     assert "Few rows of a class" in found(model, X_test[rare], y_test[rare])
     vague = KStoNetClassifier(C=0.01, max_iter=3, residuals="training", random_state=0).fit(X, y)
-    assert "Intervals of the probabilities say little" in found(vague, X_test, y_test)
+    assert "Intervals of the probabilities are wide" in found(vague, X_test, y_test)
 
 
 @pytest.mark.parametrize("kind", ["numeric", "classes"])

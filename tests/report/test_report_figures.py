@@ -43,7 +43,7 @@ def test_importance_is_that_of_scikit_learn(regression, classification):
         (regression, RegressionView(regression), "neg_root_mean_squared_error"),
         (classification, ClassificationView(classification), "neg_log_loss"),
     ):
-        found = permutation_importance(subject, view.outputs, view.row_losses, view.overall)
+        found = permutation_importance(subject, view.outputs, view.loss)
         expected = sklearn_importance(
             subject.model, subject.rows.values, subject.y, scoring=scoring, n_repeats=40, random_state=3
         )
@@ -52,6 +52,21 @@ def test_importance_is_that_of_scikit_learn(regression, classification):
         np.testing.assert_array_less(gap, 4 * error + 1e-9)
         assert found.n_rows == subject.n
         assert (np.diff(found.rises.mean(axis=1)) <= 0).all()
+
+
+def test_importance_of_columns_with_the_same_name(mixed):
+    """Each is shuffled alone, in its own type."""
+    model, encode, _, (X, y) = mixed
+    names = list(X.columns)
+
+    def renamed(table):
+        return encode(table.set_axis(names, axis=1))
+
+    plain = read_subject(model, X, y, **NOTHING | {"encode": encode})
+    twins = read_subject(model, X.set_axis(["same"] * len(names), axis=1), y, **NOTHING | {"encode": renamed})
+    found = [permutation_importance(each, (view := RegressionView(each)).outputs, view.loss) for each in (plain, twins)]
+    np.testing.assert_array_equal(found[0].columns, found[1].columns)
+    np.testing.assert_allclose(found[0].rises, found[1].rises)
 
 
 def test_dependence_is_that_of_scikit_learn(regression):
@@ -81,7 +96,7 @@ def test_columns_are_shuffled_and_set_before_they_are_encoded(mixed):
     model, encode, _, (X, y) = mixed
     subject = read_subject(model, X, y, **NOTHING | {"encode": encode})
     view = RegressionView(subject)
-    assert permutation_importance(subject, view.outputs, view.row_losses, view.overall).rises.shape == (5, 5)
+    assert permutation_importance(subject, view.outputs, view.loss).rises.shape == (5, 5)
     kinds = partial_dependence(subject, 2, view.curves)
     assert kinds.values.tolist() == X["kind"].value_counts().index.tolist()  # the most frequent first
     set_to = X.iloc[np.sort(np.random.default_rng(0).choice(len(X), 100, replace=False))].assign(kind=kinds.values[0])
@@ -95,7 +110,7 @@ def test_work_is_bounded_and_said(numeric, monkeypatch):
     subject = read_subject(model, X, y, **NOTHING)
     monkeypatch.setattr(effects, "KERNEL_VALUES", 30.0 * 15 * model.n_support_ * (1 + 3 / 200) + 1)
     view = RegressionView(subject)
-    assert permutation_importance(subject, view.outputs, view.row_losses, view.overall).n_rows == 30
+    assert permutation_importance(subject, view.outputs, view.loss).n_rows == 30
 
 
 def test_of_many_columns_those_are_measured_that_matter(monkeypatch):
@@ -106,7 +121,7 @@ def test_of_many_columns_those_are_measured_that_matter(monkeypatch):
     subject = read_subject(model, X, y, **NOTHING)
     monkeypatch.setattr(effects, "MEASURED", 8)
     view = RegressionView(subject)
-    found = permutation_importance(subject, view.outputs, view.row_losses, view.overall)
+    found = permutation_importance(subject, view.outputs, view.loss)
     assert len(found.columns) == 8
     assert set(found.columns[:2]) == {7, 21}
 
@@ -146,13 +161,13 @@ def test_views_repeat_what_the_model_says(numeric, classes):
     view = RegressionView(read_subject(model, X, y, **NOTHING))
     np.testing.assert_allclose(view.mean, model.predict(X))
     np.testing.assert_allclose(view.intervals[0.9], model.predict_interval(X, 0.9))
-    assert view.overall(view.row_losses(X, y)) == pytest.approx(root_mean_squared_error(y, model.predict(X)))
+    assert view.loss(X, y) == pytest.approx(root_mean_squared_error(y, model.predict(X)))
     headline = {name: value for value, name, _ in view.headline()}
     assert headline["R²"] == f"{model.score(X, y):.3f}".rstrip("0")
     assert headline["covered"] == f"{100 * coverage(y, model.predict_interval(X)):.1f} %"
     classifier, _, _, X, y = classes
     other = ClassificationView(read_subject(classifier, X, y, **NOTHING))
-    assert other.overall(other.row_losses(X, y)) == pytest.approx(log_loss(y, classifier.predict_proba(X)))
+    assert other.loss(X, y) == pytest.approx(log_loss(y, classifier.predict_proba(X)))
     assert other.right.mean() == classifier.score(X, y)
 
 

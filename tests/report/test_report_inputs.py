@@ -90,7 +90,11 @@ def test_what_cannot_be_reported_on_is_refused(numeric, classes, tmp_path):
         (ValueError, "holds 5 rows", lambda: build_report(model, X[:5], y[:5])),
         (ValueError, "2 columns, the model was fitted on 3", lambda: build_report(model, X[:, :2], y)),
         (ValueError, r"shape \(170,\)", lambda: build_report(model, X[:, 0], y)),
-        (ValueError, "X_train is given without y_train", lambda: build_report(model, X, y, X_train=X)),
+        (
+            ValueError,
+            "y_train=None: a report takes X_train and y_train together, or neither",
+            lambda: build_report(model, X, y, X_train=X),
+        ),
         (ValueError, r"\['four'\]", lambda: build_report(classifier, XC, np.where(yc == "one", "four", yc))),
         (ValueError, "2 targets", lambda: build_report(two, X, np.column_stack([y, y]))),
         (ValueError, "holds 1 targets, the model was fitted on 2", lambda: build_report(two, X, y, target=0)),

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kstonet._words import counted
 from kstonet.report.markup import (
     Markup,
-    count,
     element,
     fixed,
     json_script,
@@ -89,7 +89,7 @@ def test_columns_of_numbers_share_their_decimals():
     assert places_for([5.5, 5.5]) == 2
     assert [fixed(value, 1) for value in (-0.04, -1.25, 1234.56)] == ["0.0", "−1.2", "1,234.6"]
     assert [percent(share) for share in (0.0, 0.0001, 0.123, 1.0, np.nan)] == ["0 %", "<0.1 %", "12.3 %", "100 %", "–"]
-    assert count(1, "row") == "1 row"
+    assert counted(1, "row") == "1 row"
 
 
 def test_tables_name_their_rows_and_columns():

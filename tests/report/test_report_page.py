@@ -91,7 +91,7 @@ def test_a_regression_has_all_its_sections(mixed_page):
     ):
         assert said in page.text, said
     titles = {chart["x"]["label"] for variants in page.charts for chart in variants}
-    assert {"asked", "iteration", "predicted price", "kind", "gaps", "half the width of the 95 % interval"} <= titles
+    assert {"nominal", "iteration", "predicted price", "kind", "gaps", "half the width of the 95 % interval"} <= titles
 
 
 def test_a_classification_has_all_its_sections(classes):

@@ -340,7 +340,7 @@ FEATURES, TARGETS = np.eye(4), np.ones((4, 2))
         ({"alpha": None}, "alpha=None"),
         ({"alpha": [0.1, 0.2, 0.3]}, "each of the 2 outputs"),
         ({"alpha": np.nan}, "alpha=nan"),
-        ({"penalty": Lasso(0.1)}, "carries its own"),
+        ({"penalty": Lasso(0.1)}, "has its own"),
         ({"features": np.ones(4)}, r"features has shape \(4,\)"),
         ({"features": np.ones((4, 0))}, "at least one row and one column"),
         ({"features": np.where(FEATURES, np.nan, 0.0)}, r"features contains NaN or infinity \(column 0\)"),

@@ -6,7 +6,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from sklearn.metrics.pairwise import laplacian_kernel
 
-from kstonet.gram import make_kernel
+from kstonet.gram import KERNEL_NAMES, make_kernel
 from kstonet.tuning import relevance
 from kstonet.tuning.relevance import PRIOR, Pairs, evidence_kernels, evidence_length_scales, negative_evidence, reference_kernel
 
@@ -15,13 +15,14 @@ X = RNG.normal(size=(30, 3))
 Y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1]]) + 0.1 * RNG.normal(size=(30, 2))
 PARAMETERS = np.array([0.3, -0.2, 1.1, 0.4, -2.0])  # logarithms: three scales, amplitude, noise
 START = 0.5
+KERNELS = [name for name in KERNEL_NAMES if name in evidence_kernels()]
 
 
 def pairs(kernel):
     return Pairs.of(X, reference_kernel(kernel).power)
 
 
-@pytest.mark.parametrize("kernel", evidence_kernels())
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_gradient_is_that_of_finite_differences(kernel):
     def value(parameters):
         return negative_evidence(parameters, pairs(kernel), Y, reference_kernel(kernel), START)[0]
@@ -54,7 +55,7 @@ def evidence(kernel):
     return value + 0.5 * PRIOR**2 * ((PARAMETERS[:3] - START) ** 2).sum() - 0.5 * Y.size * np.log(2 * np.pi)
 
 
-@pytest.mark.parametrize("kernel", evidence_kernels())
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_irrelevant_features_get_long_scales(kernel):
     X = np.random.default_rng(1).normal(size=(150, 5))
     X[:, 4] = 0.0  # a constant feature does no harm
@@ -64,7 +65,7 @@ def test_irrelevant_features_get_long_scales(kernel):
     assert np.isfinite(scales).all()
 
 
-@pytest.mark.parametrize("kernel", evidence_kernels())
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_the_given_gamma_is_the_optimum(kernel):
     """The kernel of a gamma and its scales is the same for every gamma, and no multiple of it has more evidence."""
     one, other = (evidence_length_scales(X, Y, kernel, gamma) for gamma in (1.0, 0.1))

@@ -1,4 +1,4 @@
-"""The command line: tables in, models and predictions out (extra ``[cli]``)."""
+"""The command line: models and predictions from tables (extra ``[cli]``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def experiments() -> int:
-    """Run the command ``kstonet-experiments`` of a checkout: the experiments are beside the library, not in it.
+    """Run the command ``kstonet-experiments`` of a checkout; the experiments are not part of the installed package.
 
     Examples
     --------

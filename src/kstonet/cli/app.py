@@ -1,4 +1,4 @@
-"""The commands together."""
+"""The application with all commands."""
 
 from __future__ import annotations
 

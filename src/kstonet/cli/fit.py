@@ -10,9 +10,10 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
+from kstonet._files import destination
+from kstonet._words import counted, readable_bytes
 from kstonet.cli import options
-from kstonet.cli.messages import counted
-from kstonet.cli.output import INTERRUPTED, Output, check_writable, grid, session, titled
+from kstonet.cli.output import INTERRUPTED, Output, grid, session, titled
 from kstonet.cli.progress import TUNE, parts_text, seconds_by_part
 from kstonet.cli.tables import STDIN, read_table
 from kstonet.cli.training import Split, new_model, parse_number, parse_units, plain, save_model, split_table, train
@@ -46,18 +47,24 @@ def fit(
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Model file.", show_default="TABLE, as .kstonet")
     ] = None,
     task: options.TaskOption = options.Task.auto,
-    holdout: Annotated[float, typer.Option(metavar="SHARE", help="Rows to keep from the training and to test on.")] = 0.0,
+    holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to hold out and test on.")] = 0.0,
     impute: options.ImputeOption = False,
     drop: options.DropOption = None,
     categorical: options.CategoricalOption = None,
-    tune: Annotated[bool, typer.Option("--tune", help="Choose C and gamma, where not given, by validation.")] = False,
+    tune: Annotated[bool, typer.Option("--tune", help="Choose C and gamma by validation, unless they are given.")] = False,
     units: options.UnitsOption = "5",
     C: Annotated[
         str | None,
-        typer.Option("--C", metavar="NUMBER", help="Of the support vector regressions; a number or tune.", show_default="10"),
+        typer.Option(
+            "--C",
+            metavar="NUMBER",
+            help="Weight of errors of the support vector regressions: a number, or tune.",
+            show_default="10",
+        ),
     ] = None,
     gamma: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Of the kernel; a number, scale, auto or tune.", show_default="scale")
+        str | None,
+        typer.Option(metavar="NUMBER", help="Kernel coefficient: a number, scale, auto or tune.", show_default="scale"),
     ] = None,
     max_iter: options.MaxIterOption = 40,
     seed: options.SeedOption = 0,
@@ -66,15 +73,15 @@ def fit(
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
 ) -> None:
-    """Train a model on a table, and save it.
+    """Train a model on a table and save it.
 
-    Columns may hold numbers, true and false, or text (categories); how they
-    are read is kept in the model file. Ctrl-C stops the training and saves the
-    model of the iterations so far.
+    Columns may hold numbers, booleans or text (categories). The model file
+    stores how they are read. Ctrl-C stops the training and saves the model of
+    the iterations so far.
     """
     with session(quiet, json, debug) as output:
         path = out or ("model.kstonet" if table == STDIN else f"{Path(table).stem}.kstonet")
-        check_writable(path)
+        destination(path, "model.kstonet")  # before the work
         parameters = {
             "hidden_layer_sizes": parse_units(units),
             "C": parse_number("C", C or (TUNE if tune else "10"), TUNE),
@@ -104,9 +111,11 @@ def tune(
     table: options.TableArgument,
     target: options.TargetOption,
     over: Annotated[
-        list[Tunable], typer.Option(help="What to choose; may be repeated. scales: one length scale per column.")
+        list[Tunable], typer.Option(help="Parameter to choose; may be repeated. scales: one length scale per column.")
     ] = [Tunable.C, Tunable.gamma],  # noqa: B006
-    out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="Save the model of the best values.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="FILE", help="Train a model with the best values and save it.")
+    ] = None,
     task: options.TaskOption = options.Task.auto,
     impute: options.ImputeOption = False,
     drop: options.DropOption = None,
@@ -119,17 +128,17 @@ def tune(
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
 ) -> None:
-    """Find good values of the parameters by validation, and show what was tried."""
+    """Search for good values of the parameters by validation and show the candidates."""
     with session(quiet, json, debug) as output:
         if out is not None:
-            check_writable(out)
+            destination(out, "model.kstonet")
         parameters = {"hidden_layer_sizes": parse_units(units), "max_iter": max_iter, "random_state": seed}
         parameters |= dict.fromkeys((PARAMETERS[name] for name in over), TUNE)
         split = split_table(
             read_table(table, format_), target, task=task, drop=drop, categorical=categorical, impute=impute, seed=seed
         )
         if out is None:
-            parameters["residuals"] = None  # no intervals for a model that nobody will see
+            parameters["residuals"] = None  # the model is not saved, so it needs no intervals
         model = new_model(split.target, **parameters)
         result = _train(output, model, split, out)
         reason, candidates = model.tuning_["reason"], plain(model.tuning_["table"])
@@ -139,7 +148,7 @@ def tune(
 
 
 def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[str, Any]:
-    """Train, save where a file is named, and say what happened."""
+    """Train, save if a file is named, and report the result."""
     target = split.target
     output.say(grid({"Table": split.said, "Task": f"{target.task} ({target.reason})"}))
     training = train(output, model, split)
@@ -154,7 +163,7 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
         f"({parts_text(seconds)}, intervals and set-up {rest:.1f} s)",
         "Fit": f"{'accuracy' if 'class' in target.task else 'R²'} {history[-1]['score']:.4g} on the training rows",
         "Held out": training.held_out.said if training.held_out else "",
-        "Saved": f"{path} ({Path(path).stat().st_size / 1000:,.0f} kB)" if path else "",
+        "Saved": f"{path} ({readable_bytes(Path(path).stat().st_size)})" if path else "",
         "Stopped": "by Ctrl-C" if training.interrupted else "",
     }
     output.say(grid({name: text for name, text in lines.items() if text}))
@@ -178,7 +187,7 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
 
 
 def _candidates(candidates: list[dict[str, Any]], reason: str) -> Group:
-    """What was tried, without what all candidates share, and what was chosen."""
+    """Table of the candidates, without the values that all of them share, and the reason of the choice."""
     names = [name for name in candidates[0] if len({_text(candidate[name]) for candidate in candidates} - {""}) > 1]
     known = {parameter: option.value for option, parameter in PARAMETERS.items()}
     headings = [known.get(name, name) for name in names]

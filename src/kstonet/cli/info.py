@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 import kstonet
+from kstonet._words import counted, readable_bytes, some
 from kstonet.cli import options
-from kstonet.cli.columns import CATEGORY
-from kstonet.cli.encoding import TableEncoder
-from kstonet.cli.messages import counted, some
 from kstonet.cli.output import grid, session, titled
 from kstonet.cli.scores import TITLES
 from kstonet.cli.training import plain
 from kstonet.persistence import read_metadata
+from kstonet.tables import TableEncoder
+from kstonet.tables.columns import CATEGORY
 
 
 def info(
@@ -26,7 +26,7 @@ def info(
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
 ) -> None:
-    """Show what a model file holds."""
+    """Describe the content of a model file."""
     with session(as_json=json, debug=debug) as output:
         loaded, metadata = kstonet.load(model), read_metadata(model) or {}
         history = getattr(loaded, "history_", [])
@@ -54,7 +54,7 @@ def _changed(model: Any) -> dict[str, Any]:
 def _shown(values: dict[str, Any]) -> Group:
     target, training, held_out = (values[name] or {} for name in ("target", "training", "held_out"))
     lines = {
-        "File": f"{values['file']} ({values['bytes'] / 1000:,.0f} kB)",
+        "File": f"{values['file']} ({readable_bytes(values['bytes'])})",
         "Model": values["class"],
         "Target": f"{target['name']!r}, {target['task']} ({target['reason']})" if target else None,
         "Classes": some(values["classes"], 10) if values["classes"] else None,
@@ -87,7 +87,7 @@ def _columns(encoder: TableEncoder) -> Table:
 
 
 def demo(debug: options.DebugOption = False) -> None:
-    """Train on embedded data and show the result, with a picture where matplotlib is installed."""
+    """Train on embedded data and show the result, with a picture if matplotlib is installed."""
     with session(debug=debug):
         from kstonet.demo import main
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TextIO
 
 import typer
@@ -23,10 +21,13 @@ from rich.table import Table
 from rich.text import Text
 
 from kstonet import GramTooLargeError
-from kstonet.cli.messages import SearchInterrupted
 
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 BAD_INPUTS = (ValueError, OSError, GramTooLargeError)  # what the library raises about arguments, files and sizes
+
+
+class SearchInterrupted(BaseException):
+    """Ctrl-C during a search for parameters, where a KeyboardInterrupt would only end the candidate that is being trained."""
 
 
 @dataclass
@@ -134,14 +135,3 @@ def _sentence(error: Any) -> str:
         return f"{error.strerror}: {error.filename!r}." if error.filename else f"{error.strerror}."
     text = " ".join(str(error).split())
     return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
-def check_writable(place: str) -> None:
-    """Refuse a file that cannot be written, before the work is done."""
-    path, folder = Path(place), Path(place).absolute().parent
-    if path.is_dir():
-        raise IsADirectoryError(f"{place!r} is a folder; name a file.")
-    if not folder.is_dir():
-        raise FileNotFoundError(f"the folder of {place!r} does not exist; create it first.")
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"the folder of {place!r} is not yours to write to; name a file elsewhere.")

@@ -8,9 +8,10 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from kstonet._files import destination
+from kstonet._words import counted
 from kstonet.cli import options
-from kstonet.cli.messages import counted
-from kstonet.cli.output import check_writable, session
+from kstonet.cli.output import session
 from kstonet.cli.prediction import prediction_table
 from kstonet.cli.scores import score
 from kstonet.cli.stored import StoredModel
@@ -21,9 +22,14 @@ from kstonet.cli.training import plain
 def predict(
     model: options.ModelArgument,
     table: options.TableArgument,
-    coverage: Annotated[list[float], typer.Option(metavar="LEVEL", help="Of the intervals; may be repeated.")] = [0.95],  # noqa: B006
+    coverage: Annotated[
+        list[float], typer.Option(metavar="LEVEL", help="Nominal coverage of the intervals; may be repeated.")
+    ] = [0.95],  # noqa: B006
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="CSV, TSV, Parquet or Feather; - is standard output (CSV).")
+        str,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="CSV, TSV, Parquet or Feather file to write; - is standard output (CSV)."
+        ),
     ] = STDIN,
     unknown: options.UnknownOption = options.Unknown.error,
     format_: options.FormatOption = None,
@@ -39,7 +45,7 @@ def predict(
     with session(quiet, json, debug) as output:
         if out != STDIN:
             format_of(out)
-            check_writable(out)
+            destination(out)
         stored = StoredModel.open(model)
         if stored.model.residuals is None:
             output.note("the model was stored without intervals; only its predictions are given.")
@@ -66,7 +72,7 @@ def evaluate(
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
 ) -> None:
-    """Compare predictions with the truth, on rows the model was not trained on."""
+    """Compute scores of the predictions on rows that the model was not trained on."""
     with session(quiet, json, debug) as output:
         stored = StoredModel.open(model)
         given = read_table(table, format_)
@@ -79,21 +85,21 @@ def evaluate(
 def report(
     model: options.ModelArgument,
     table: options.TableArgument,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = "report.html",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = "report.html",
     train: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="The training table, for a fair comparison with simpler models.")
+        str | None, typer.Option(metavar="TABLE", help="Training table, for a fair comparison with simpler models.")
     ] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Of the page.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     unknown: options.UnknownOption = options.Unknown.error,
     format_: options.FormatOption = None,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
 ) -> None:
-    """Write a page about the model and its predictions, on rows whose target is known."""
+    """Write an HTML report about the model and its predictions on rows whose target is known."""
     with session(quiet, json, debug) as output:
-        check_writable(out)
-        from kstonet.report import write_report  # what it needs is not needed to predict
+        destination(out, "report.html")
+        from kstonet.report import write_report  # imported late: predictions do not need it
 
         stored = StoredModel.open(model)
 

@@ -16,16 +16,17 @@ def prediction_table(model: Any, X: np.ndarray, levels: list[float]) -> pd.DataF
     Parameters
     ----------
     model : KStoNetRegressor or KStoNetClassifier
-        Fitted.
+        The fitted model.
     X : ndarray of shape (n_rows, n_features)
+        Encoded rows.
     levels : list of float
-        Coverages of the intervals.
+        Nominal coverages of the intervals.
 
     Returns
     -------
     DataFrame
         ``mean``, ``std`` and ``lower_95``, ``upper_95`` per level; or ``class`` and, for every class c, ``p_c`` and
-        ``p_c_lower_95``, ``p_c_upper_95`` per level. Without bounds where the model was fitted without intervals.
+        ``p_c_lower_95``, ``p_c_upper_95`` per level. There are no bounds if the model was fitted without intervals.
 
     Examples
     --------
@@ -38,10 +39,10 @@ def prediction_table(model: Any, X: np.ndarray, levels: list[float]) -> pd.DataF
     """
     levels = list(dict.fromkeys(levels))
     names = [f"{100 * level:.6g}" for level in levels]
-    honest = model.residuals is not None
+    intervals = model.residuals is not None
     if isinstance(model, KStoNetClassifier):
-        return _of_classes(model, X, levels if honest else [], names)
-    if not honest:
+        return _of_classes(model, X, levels if intervals else [], names)
+    if not intervals:
         return pd.DataFrame({"mean": model.predict(X)})
     distribution = model.predict_dist(X)
     columns = {"mean": distribution.mean, "std": distribution.std}

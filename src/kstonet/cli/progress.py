@@ -1,22 +1,17 @@
-"""The training, while it runs: loss, time per part, time left; and what Ctrl-C does to it."""
+"""Progress of a training (loss, time per part, time left), and its interruption by Ctrl-C."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rich.console import Group
-from rich.live import Live
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-from rich.text import Text
-
-from kstonet.cli.messages import SearchInterrupted
-from kstonet.cli.output import Output
+from kstonet._progress import Bar, losses
+from kstonet.cli.output import Output, SearchInterrupted
 
 TUNE = "tune"
+KEEPS = "Ctrl-C stops and keeps the model"
 PARTS = ("impute", "first_layer", "regressions")
 
 
@@ -32,7 +27,7 @@ def seconds_by_part(history: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def parts_text(seconds: dict[str, float]) -> str:
-    """Seconds by part, to read.
+    """Seconds of every part as text.
 
     Examples
     --------
@@ -44,60 +39,52 @@ def parts_text(seconds: dict[str, float]) -> str:
 
 @contextlib.contextmanager
 def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
-    """Show the progress of ``model.fit`` on a terminal, and let Ctrl-C end it; the value says whether that happened.
+    """Show the progress of ``model.fit`` on a terminal and let Ctrl-C end it; yield a function that tells whether that
+    happened.
 
-    ``fit`` takes a KeyboardInterrupt for the wish to stop here, and returns a model without a word: hence the handler.
+    ``fit`` ends at a KeyboardInterrupt and returns a model without a message, so a signal handler is needed to notice it.
     """
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[said]}"),
-        console=output.stderr,
-    )
     total = model.max_iter * model.n_chains
-    task = bar.add_task("building the kernel matrix", total=total, said="")
-    below = Text("  Ctrl-C stops and keeps the model", style="dim")
-    started, stopped = time.perf_counter(), False
+    bar, stopped, chosen = Bar("training", total), False, False
 
     def show(state: Any) -> None:
-        record, done = model.history_[-1], len(model.history_)
-        left = (time.perf_counter() - started) / done * (total - done)
-        held_out = f", held out {record['validation_loss']:.4g}" if "validation_loss" in record else ""
-        said = f"{done}/{total}, loss {record['loss']:.4g}{held_out}, {left:.0f} s left"
-        bar.update(task, completed=done, description="training", said=said)
-        below.plain = f"  {parts_text(seconds_by_part(model.history_))}; Ctrl-C stops and keeps the model"
-        if done == total:
-            bar.update(task, total=None, description="preparing intervals", said="")
+        nonlocal chosen
+        chosen = True  # the networks of a search call nobody
+        if shown:
+            bar.advance(f"{losses(model.history_[-1])}; {KEEPS}")
+            if len(model.history_) == total:
+                bar.show("preparing intervals")
 
     def stop(number: int, frame: Any) -> None:
         nonlocal stopped
-        if searches and not hasattr(model, "tuned_"):
+        if searches and not chosen:
             raise SearchInterrupted
         stopped = True
-        # Changes what is shown, but prints nothing: a signal may come in the middle of printing.
-        bar.update(task, total=None, description="stopping, preparing intervals", said="")
-        below.plain = "  Ctrl-C again hurries, at the price of the intervals"
+        if shown:
+            with contextlib.suppress(RuntimeError):  # the signal came in the middle of printing
+                bar.show("stopping; Ctrl-C again hurries, at the price of the intervals")
         raise KeyboardInterrupt
 
     searches = TUNE in model.get_params(deep=False).values()
-    display: Any = contextlib.nullcontext()
+    shown = not output.quiet and not searches
+    model.callback = show
     if searches:
-        model.verbose = 0 if output.quiet else 1  # a search has more to say than a bar: it speaks for itself
-    elif not output.quiet:
-        display, model.callback = Live(Group(bar, below), console=output.stderr, transient=True), show
+        model.verbose = 0 if output.quiet else 1  # a search prints its own progress
+    elif shown:
+        bar.show(f"building the kernel matrix; {KEEPS}")
     before = signal.signal(signal.SIGINT, stop)
     try:
-        with display:
-            yield lambda: stopped
+        yield lambda: stopped
     finally:
         signal.signal(signal.SIGINT, before)
-        model.set_params(callback=None, verbose=0)  # no part of the model
+        model.set_params(callback=None, verbose=0)  # not part of the model
+        if shown:
+            bar.clear()
 
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ignore Ctrl-C, for the moment it takes to write a file."""
+    """Ignore Ctrl-C while a file is written."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

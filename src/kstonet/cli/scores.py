@@ -1,4 +1,4 @@
-"""How good predictions are on rows whose target is known."""
+"""Scores of predictions on rows whose target is known."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rich.console import Group, RenderableType
 from sklearn.metrics import log_loss, matthews_corrcoef
 
 from kstonet import KStoNetClassifier
-from kstonet.cli.messages import counted
+from kstonet._words import counted
 from kstonet.cli.output import titled
 from kstonet.metrics import brier_score, coverage, crps_student, expected_calibration_error, mean_width, nll_student
 
 LEVELS = (0.8, 0.9, 0.95)
 
-#: What the scores are called, and what they are.
+#: Names and descriptions of the scores.
 TITLES = {
     "rmse": ("RMSE", "root mean squared error"),
     "r2": ("R²", "share of the variance explained"),
@@ -33,13 +33,14 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores on some rows; those that are not defined (R² of one row) are None.
+    """Scores on some rows; undefined scores (R² of one row) are None.
 
     Parameters
     ----------
     rows : int
+        Number of rows.
     values : dict
-        Score by name.
+        Value of every score.
     intervals : list of dict
         Level, coverage and mean width of prediction intervals.
     """
@@ -54,14 +55,14 @@ class Scores:
 
     @property
     def said(self) -> str:
-        """The main figures, in one line."""
+        """The main scores in one line."""
         main = [name for name in ("rmse", "r2", "accuracy", "log_loss") if self.values.get(name) is not None]
         text = f"{counted(self.rows, 'row')}: " + ", ".join(f"{TITLES[name][0]} {self.values[name]:.4g}" for name in main)
         widest = self.intervals[-1:]
         return text + "".join(f", {each['level']:.0%} intervals cover {each['coverage']:.1%}" for each in widest)
 
     def shown(self) -> RenderableType:
-        """All figures, as tables."""
+        """All scores as tables."""
         table = titled(f"Scores on {counted(self.rows, 'row')}", "score", "value", "what it is", right=("value",))
         for name, value in self.values.items():
             title, meaning = TITLES[name]
@@ -76,7 +77,7 @@ class Scores:
 
 
 def score(model: Any, X: np.ndarray, y: np.ndarray) -> Scores:
-    """Compare the predictions of a fitted model with the truth."""
+    """Compute the scores of a fitted model."""
     values, intervals = _of_classes(model, X, y) if isinstance(model, KStoNetClassifier) else _of_numbers(model, X, y)
     return Scores(len(y), {name: None if value is None else float(value) for name, value in values.items()}, intervals)
 

@@ -1,4 +1,4 @@
-"""Model files of the command line: a model, and how to read tables for it."""
+"""Model files of the command line: a model with the encoding of its table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 import kstonet
-from kstonet.cli.encoding import TableEncoder
-from kstonet.cli.messages import InputError, quoted
+from kstonet._words import quoted
 from kstonet.cli.target import Target
 from kstonet.persistence import read_metadata
+from kstonet.tables import InputError, TableEncoder
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class StoredModel:
         model, metadata = kstonet.load(path), read_metadata(path)
         if metadata is None or not {"table", "target"} <= metadata.keys():
             raise InputError(
-                f"{path!r} holds a {type(model).__name__}, but not how to read tables for it: use kstonet.load in Python, or "
-                "write it with 'kstonet fit'."
+                f"{path!r} holds a {type(model).__name__}, but not the encoding of its table: use kstonet.load in Python, or "
+                "write the file with 'kstonet fit'."
             )
         return cls(model, TableEncoder.from_dict(metadata["table"]), Target(**metadata["target"]))
 
     def inputs(self, table: pd.DataFrame) -> pd.DataFrame:
-        """A table without the target, if it has one: nothing to note about it."""
+        """The table without the target, if it has one."""
         return table.drop(columns=self.target.name, errors="ignore")
 
     def truth(self, table: pd.DataFrame) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Tables from files and standard input, and back. Text files stay text here: what a column means is the encoder's question."""
+"""Reading and writing of tables. Columns of text files stay text; the encoder interprets them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import io
 import math
 import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from kstonet.cli.columns import spelled
-from kstonet.cli.messages import InputError, counted, quoted, some
+from kstonet._files import open_whole
+from kstonet._words import counted, quoted, some
+from kstonet.tables import InputError
+from kstonet.tables.columns import spelled
 
 FORMATS = {
     ".csv": "csv",
@@ -28,7 +29,7 @@ STDIN = "-"
 
 
 def format_of(place: str, given: str | None = None) -> str:
-    """The format of a file: the one given, or the one its name says; standard input is CSV.
+    """Format of a file: the given one, or the one of its suffix; standard input is CSV.
 
     Examples
     --------
@@ -44,7 +45,7 @@ def format_of(place: str, given: str | None = None) -> str:
     suffix = Path(place).suffix.lower()
     if suffix not in FORMATS:
         raise InputError(
-            f"the format of {place!r} is not clear from its name; say --format {', '.join(NAMES[:-1])} or {NAMES[-1]}."
+            f"the format of {place!r} is not clear from its name; use --format {', '.join(NAMES[:-1])} or {NAMES[-1]}."
         )
     return FORMATS[suffix]
 
@@ -55,9 +56,9 @@ def read_table(place: str, given: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     place : str
-        A file, or "-" for standard input.
+        Path of a file, or "-" for standard input.
     given : {"csv", "tsv", "parquet", "feather"}, optional
-        The format, where the name of the file does not say it.
+        Format of the file, if its name does not determine it.
 
     Returns
     -------
@@ -93,7 +94,7 @@ def _from_text(content: bytes, name: str, kind: str) -> pd.DataFrame:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is not UTF-8 text (byte {error.start:,}); save it as UTF-8, or say its --format.") from error
+        raise InputError(f"{name} is not UTF-8 text (byte {error.start:,}); save it as UTF-8, or give its --format.") from error
     text = text.lstrip("\r\n")
     first_line = text.splitlines()[0]
     separator = "\t" if kind == "tsv" else ";" if "," not in first_line and ";" in first_line else ","
@@ -144,14 +145,17 @@ def _need_pyarrow(kind: str) -> None:
 
 
 def write_table(table: pd.DataFrame, place: str) -> None:
-    """Write a table to a file, in the format its name says, or to standard output ("-", CSV)."""
+    """Write a table to a file, in the format of its suffix, or to standard output ("-", CSV)."""
     kind = format_of(place)
-    if kind in ("csv", "tsv"):
-        target: Any = sys.stdout if place == STDIN else place
-        table.to_csv(target, index=False, sep="\t" if kind == "tsv" else ",", encoding="utf-8")
+    if place == STDIN:
+        table.to_csv(sys.stdout, index=False)
         return
-    _need_pyarrow(kind)
-    if kind == "parquet":
-        table.to_parquet(place, index=False)
-    else:
-        table.reset_index(drop=True).to_feather(place)
+    if kind in ("parquet", "feather"):
+        _need_pyarrow(kind)
+    with open_whole(place) as file:
+        if kind == "parquet":
+            table.to_parquet(file, index=False)
+        elif kind == "feather":
+            table.reset_index(drop=True).to_feather(file)
+        else:
+            table.to_csv(file, index=False, sep="\t" if kind == "tsv" else ",", mode="wb", encoding="utf-8")

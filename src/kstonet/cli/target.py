@@ -1,4 +1,4 @@
-"""The column to predict: which one it is, and whether it calls for regression or classification."""
+"""The column to predict, and whether it needs regression or classification."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kstonet.cli.columns import BOOLEAN, BOOLEANS, LARGEST_WHOLE, NUMBER, kind_of, numbers, texts
-from kstonet.cli.messages import InputError, counted, quoted, rows
+from kstonet._words import counted, quoted, rows
+from kstonet.tables import InputError
+from kstonet.tables.columns import BOOLEAN, BOOLEANS, LARGEST_WHOLE, NUMBER, kind_of, numbers, texts
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = ("auto", REGRESSION, CLASSIFICATION)
@@ -46,11 +47,13 @@ class Target:
     Parameters
     ----------
     name : str
+        Name of the column.
     task : {"regression", "classification"}
+        Kind of the problem.
     whole : bool
         Whether classes are whole numbers; otherwise they are text.
     reason : str
-        Why the task is what it is.
+        Reason for the choice of the task.
 
     Examples
     --------
@@ -67,7 +70,7 @@ class Target:
 
     @classmethod
     def of(cls, column: pd.Series, task: str = "auto") -> Target:
-        """Decide what to do with a column."""
+        """Choose the task for a column."""
         name = str(column.name)
         missing = list(column.index[column.isna()])
         if missing:
@@ -86,22 +89,23 @@ class Target:
         if task != "auto":
             decided, reason = task, "as you said"
         if decided == CLASSIFICATION and different < 2:
-            raise InputError(f"the target {name!r} has one class only, {texts(column)[0]!r}; there is nothing to tell apart.")
+            raise InputError(f"the target {name!r} has one class only, {texts(column)[0]!r}; a classifier needs at least two.")
         if decided == CLASSIFICATION and different > max(2, len(column) // 2):
             raise InputError(
                 f"the target {name!r} has {counted(different, 'different value')} in {counted(len(column), 'row')}, too many "
-                "for classes; choose another target, or say --task regression if they are numbers."
+                "for classes; choose another target, or use --task regression if they are numbers."
             )
         return cls(name, decided, whole, reason)
 
     def values(self, column: pd.Series, known: np.ndarray | None = None) -> np.ndarray:
-        """What is to be predicted: numbers, or class labels.
+        """Values of the target: numbers, or class labels.
 
         Parameters
         ----------
         column : Series
+            The target column of a table.
         known : ndarray, optional
-            The classes of a model; others are refused.
+            Classes of the model; other values are an error.
 
         Returns
         -------
@@ -115,7 +119,7 @@ class Target:
                 return numbers(column)
             except InputError as error:
                 raise InputError(
-                    f"{str(error).rstrip('.')}; regression needs numbers, for classes say --task classification."
+                    f"{str(error).rstrip('.')}; regression needs numbers, for classes use --task classification."
                 ) from None
         if self.whole:
             labels = numbers(column)

@@ -1,4 +1,4 @@
-"""From a table to a model: what is learned from, how, and what is kept with it."""
+"""Training of a model on a table."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import pandas as pd
 
 import kstonet
 from kstonet import KStoNetClassifier, KStoNetRegressor
-from kstonet.cli.columns import BOOLEAN, CATEGORY, NUMBER
-from kstonet.cli.encoding import TableEncoder
-from kstonet.cli.messages import InputError, counted, quoted, some
+from kstonet._words import counted, quoted, some
 from kstonet.cli.output import Output
 from kstonet.cli.progress import TUNE, undisturbed, watched
 from kstonet.cli.scores import Scores, score
 from kstonet.cli.target import CLASSIFICATION, Target, find_column
+from kstonet.tables import InputError, TableEncoder
+from kstonet.tables.columns import BOOLEAN, CATEGORY, NUMBER
 
 
 @dataclass(frozen=True)
 class Split:
-    """A table taken apart: inputs and target, to train with and to hold out.
+    """Inputs and target of a table, split into training rows and held-out rows.
 
-    ``held_out`` and ``held_out_y`` are empty where nothing is held out.
+    ``held_out`` and ``held_out_y`` are empty if no rows are held out.
     """
 
     target: Target
@@ -36,7 +36,7 @@ class Split:
 
     @property
     def said(self) -> str:
-        """The table in words."""
+        """Description of the table."""
         kinds = [column.kind for column in self.encoder.columns_]
         groups = [counted(kinds.count(kind), kind) for kind in (NUMBER, BOOLEAN) if kind in kinds]
         categories = [column for column in self.encoder.columns_ if column.kind == CATEGORY]
@@ -62,7 +62,7 @@ def split_table(
         raise InputError(f"--drop names {quoted(absent)}, not a column; the table has {quoted(table.columns)}.")
     features = table.drop(columns=[target_name, *(drop or ())])
     if features.columns.empty:
-        raise InputError(f"beside the target {target_name!r} the table has no columns to predict it from.")
+        raise InputError(f"the table has no column besides the target {target_name!r}; add columns to predict it from.")
     target = Target.of(table[target_name], task)
     y = target.values(table[target_name])
     held = _held_out(y if target.task == CLASSIFICATION else np.zeros(len(y)), holdout, seed)
@@ -74,7 +74,7 @@ def split_table(
 def _held_out(groups: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Rows to hold out: the same share of every class, drawn at random."""
     if not 0.0 <= share < 1.0:
-        raise InputError(f"--holdout {share:g} must be a share of the rows, from 0 up to but not 1.")
+        raise InputError(f"--holdout {share:g} must be a share of the rows, at least 0 and below 1.")
     order = np.random.default_rng(seed).permutation(len(groups))
     held = np.zeros(len(groups), dtype=bool)
     for group in np.unique(groups):
@@ -82,7 +82,7 @@ def _held_out(groups: np.ndarray, share: float, seed: int) -> np.ndarray:
         held[members[: round(share * len(members))]] = len(members) > 1
     if share > 0 and not 0 < held.sum() < len(held):
         raise InputError(
-            f"--holdout {share:g} of {counted(len(groups), 'row')} leaves nothing to train with or nothing to test on."
+            f"--holdout {share:g} of {counted(len(groups), 'row')} leaves no rows for training or no rows for testing."
         )
     return held
 
@@ -128,7 +128,7 @@ def new_model(target: Target, **parameters: Any) -> Any:
 
 @dataclass(frozen=True)
 class Training:
-    """A training that has ended, perhaps early."""
+    """A finished or interrupted training."""
 
     model: Any
     seconds: float
@@ -137,7 +137,7 @@ class Training:
 
 
 def train(output: Output, model: Any, split: Split) -> Training:
-    """Fit, with progress; Ctrl-C ends it with the iterations so far, if there are any."""
+    """Fit with a progress bar; Ctrl-C ends the training and keeps the iterations so far."""
     watch = {"X_val": split.held_out, "y_val": split.held_out_y} if len(split.held_out) else {}
     started = time.perf_counter()
     with watched(output, model) as interrupted:
@@ -156,7 +156,7 @@ def train(output: Output, model: Any, split: Split) -> Training:
 
 
 def _settle(output: Output, model: Any, X: np.ndarray) -> None:
-    """An interruption may have come before the intervals: then the model is one of means."""
+    """Handle an interruption before the intervals were computed: the model then predicts means only."""
     if model.residuals is None:
         return
     ask = model.predict_proba_interval if isinstance(model, KStoNetClassifier) else model.predict_interval
@@ -168,7 +168,7 @@ def _settle(output: Output, model: Any, X: np.ndarray) -> None:
 
 
 def save_model(training: Training, split: Split, path: str) -> None:
-    """Write the model with all that a later table needs to be understood."""
+    """Write the model with the encoding of its table."""
     model = training.model
     metadata = {
         "table": split.encoder.to_dict(),
@@ -182,7 +182,7 @@ def save_model(training: Training, split: Split, path: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON holds it: arrays are lists, other things their names."""
+    """A value for JSON: arrays become lists, other objects their names."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -1,19 +1,16 @@
-"""One file from the web to the disk: bounded, retried, checked, and never half-written."""
+"""One file from the web to the disk, by pooch: bounded, retried, checked, and never half-written."""
 
 from __future__ import annotations
 
-import hashlib
-import http.client
-import os
-import sys
+import contextlib
+import logging
 import time
-import urllib.error
-import urllib.request
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import Any
+
+from kstonet._progress import status
+from kstonet._words import readable_bytes
 
 TIMEOUT = 30.0  # seconds without a byte
 DEADLINE = 1800.0  # seconds for one file
@@ -21,6 +18,8 @@ ATTEMPTS = 3
 WAIT = 1.0  # seconds before the second attempt; doubles with every further one
 MAX_BYTES = 2**30  # the largest file of the registry has 211 MB
 CHUNK = 2**18
+# Some archives turn away unknown agents; a server must not pack what is packed already, as requests would unpack it.
+HEADERS = {"User-Agent": "kstonet-datasets", "Accept-Encoding": "identity"}
 
 
 class DatasetError(OSError):
@@ -36,80 +35,37 @@ class DatasetError(OSError):
     """
 
 
-@contextmanager
-def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that appears at ``path`` complete, or not at all.
+class _Watch:
+    """What pooch takes for a progress bar: shows how much has come, and ends a download that leaves all bounds."""
 
-    Parameters
-    ----------
-    path : Path
-        Its folder must exist.
+    def __init__(self, url: str) -> None:
+        self._url, self._done, self._shown = url, 0, 0.0
+        self._started = time.monotonic()
+        self.total = 0  # set by pooch; 0 where the server does not say
 
-    Yields
-    ------
-    file object
-        A new file beside ``path``; renamed to it when the block ends, removed when the block fails.
+    def update(self, count: int) -> None:
+        """So many bytes more, rounded up to a chunk."""
+        self._done += count
+        now = time.monotonic()
+        if max(self._done - CHUNK, self.total) >= MAX_BYTES:  # of the last chunk only a part may have come
+            raise DatasetError(f"more than the {readable_bytes(MAX_BYTES)} that any data set here has")
+        if now - self._started > DEADLINE:
+            raise DatasetError(f"{readable_bytes(self._done)} in {DEADLINE:.0f} s, too slow")
+        if now - self._shown > 0.2:
+            done = f"{readable_bytes(min(self._done, self.total))} of " if self.total else ""
+            status(f"kstonet: {self._url}  {done}{readable_bytes(self.total or self._done)}")
+            self._shown = now
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from kstonet.datasets._download import atomic_write
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_write(Path(folder) / "a") as out:
-    ...         _ = out.write(b"whole")
-    ...     (Path(folder) / "a").read_bytes()
-    b'whole'
-    """
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")  # unique: two processes may fetch the same file
-    try:
-        with part.open("xb") as out:
-            yield out
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    def reset(self) -> None:
+        """All has come; pooch then counts it once more."""
+        self._done = 0
 
+    def close(self) -> None:
+        """Nothing is open."""
 
-def _size(count: int) -> str:
-    """``count`` bytes in readable units."""
-    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.1f} kB"
-
-
-def _show(line: str, *, final: bool) -> None:
-    """A line on stderr: rewritten in place on a terminal, printed once, when final, in a log."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{line}", end="\n" if final else "", file=sys.stderr, flush=True)
-    elif final:
-        print(line, file=sys.stderr, flush=True)
-
-
-def _receive(url: str, out: IO[bytes]) -> str:
-    """Copy the body at ``url`` to ``out`` and return its sha256; an OSError says what went wrong."""
-    # Some archives turn away the default agent of urllib.
-    request = urllib.request.Request(url, headers={"User-Agent": "kstonet-datasets"})
-    started, shown = time.monotonic(), 0.0
-    digest, done = hashlib.sha256(), 0
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-        length = response.headers.get("Content-Length", "")
-        total = int(length) if length.isdigit() else None
-        while chunk := response.read(CHUNK):
-            out.write(chunk)
-            digest.update(chunk)
-            done += len(chunk)
-            now = time.monotonic()
-            if done > MAX_BYTES:
-                raise OSError(f"more than the {_size(MAX_BYTES)} that any data set here has")
-            if now - started > DEADLINE:
-                raise TimeoutError(f"{_size(done)} in {DEADLINE:.0f} s, too slow")
-            if now - shown > 0.2:
-                of = f" of {_size(total)}" if total else ""
-                _show(f"kstonet: {url}  {_size(done)}{of}", final=False)
-                shown = now
-    # urllib's read(amount) ends quietly where the connection broke off.
-    if total is not None and done != total:
-        raise OSError(f"broke off after {done} of {total} bytes")
-    _show(f"kstonet: {url}  {_size(done)} in {time.monotonic() - started:.1f} s", final=True)
-    return digest.hexdigest()
+    def finish(self, size: int) -> None:
+        """Say what has come."""
+        status(f"kstonet: {self._url}  {readable_bytes(size)} in {time.monotonic() - self._started:.1f} s", final=True)
 
 
 def fetch(url: str, path: Path, *, sha256: str | None = None) -> None:
@@ -121,47 +77,72 @@ def fetch(url: str, path: Path, *, sha256: str | None = None) -> None:
     Parameters
     ----------
     url : str
+        Address of the file.
     path : Path
-        Its folder must exist.
+        File to write. Its folder must exist.
     sha256 : str, optional
-        Of the whole file.
+        Expected checksum of the whole file.
 
     Raises
     ------
     DatasetError
         With the reason.
+    ImportError
+        Where pooch is not installed.
 
     Examples
     --------
-    >>> import tempfile
     >>> from pathlib import Path
     >>> from kstonet.datasets._download import fetch
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     source, copy = Path(folder) / "source", Path(folder) / "copy"
-    ...     _ = source.write_bytes(b"1 2 3")
-    ...     fetch(source.as_uri(), copy)
-    ...     copy.read_bytes()
-    b'1 2 3'
+    >>> fetch("https://archive.ics.uci.edu/static/public/243/yacht+hydrodynamics.zip", Path("yacht.zip"))  # doctest: +SKIP
     """
+    pooch = _pooch()
+    from requests import exceptions  # pooch's own dependency
+
     reason = ""
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(WAIT * 2 ** (attempt - 1))
+        watch = _Watch(url)
+        downloader = pooch.HTTPDownloader(progressbar=watch, chunk_size=CHUNK, timeout=TIMEOUT, headers=HEADERS)
         try:
-            with atomic_write(path) as out:
-                found = _receive(url, out)
-                if sha256 is not None and found != sha256:
-                    raise DatasetError(f"the file has sha256 {found}, not {sha256}: it is damaged or was changed at the source")
-            return
-        except DatasetError:
-            raise
-        except urllib.error.HTTPError as error:
-            error.close()
-            reason = f"the server answered {error.code} ({error.reason})"
-            if error.code < 500 and error.code not in (408, 429):  # too slow, too many: may pass; the others will not
+            with _silent(pooch.get_logger()):
+                pooch.retrieve(url, sha256, fname=path.name, path=path.parent, downloader=downloader)
+        except exceptions.HTTPError as error:
+            reason = f"the server answered {error.response.status_code} ({error.response.reason})"
+            if error.response.status_code < 500 and error.response.status_code not in (408, 429):  # these two may pass
                 raise DatasetError(reason) from error
-        except urllib.error.URLError as error:
-            reason = f"no connection ({error.reason})"
-        except (OSError, http.client.HTTPException) as error:
-            reason = str(error) or type(error).__name__
+        except exceptions.Timeout as error:
+            reason = f"timed out ({error})"
+        except exceptions.ConnectionError as error:
+            reason = f"no connection ({error})"
+        except exceptions.RequestException as error:
+            reason = f"broke off ({error})"
+        except ValueError as error:  # pooch's word for a wrong checksum
+            raise DatasetError(f"the file is damaged or was changed at the source: {error}") from error
+        else:
+            watch.finish(path.stat().st_size)
+            return
     raise DatasetError(f"{reason}, {ATTEMPTS} attempts")
+
+
+def _pooch() -> Any:
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(
+            "downloading data sets needs the package pooch: pip install 'kstonet[data]'. Without it, provide the files by "
+            "hand; kstonet.datasets.load says how with download_if_missing=False."
+        ) from error
+    return pooch
+
+
+@contextlib.contextmanager
+def _silent(logger: logging.Logger) -> Iterator[None]:
+    """Pooch reports every step of a download; ours has a line of its own."""
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -72,17 +72,18 @@ class Table:
     target : int
         Column of y.
     delimiter : str, optional
-        Default: blanks and tabs.
+        Separator of the columns. If not given, blanks and tabs separate them.
     header : int, default=0
-        Lines before the first row.
+        Number of lines before the first row.
     record : int, optional
-        Numbers per row, where rows run over several lines.
+        Number of values per row, if rows extend over several lines.
     labels : mapping, optional
-        Words of the target and the numbers they stand for.
+        Numbers that stand for the words of the target.
     member : str, optional
-        File name within a zip archive.
+        Name of the file inside a zip archive.
     sha256 : str, optional
-        Of the unpacked text, for a set that nothing else identifies. Archives are packed anew; the text stays.
+        Expected checksum of the unpacked text, for a set without another fingerprint. Archives may be packed again, the text
+        does not change.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""What is known of every real data set of the paper: shape, target, checksums, and where copies of it are kept.
+"""Registry of the real data sets of the paper: shape, target, checksums and addresses of copies.
 
 ``sha256`` is that of the benchmark's ``data.npz``. ``content`` and ``order`` are fingerprints of the arrays in it (see
-:func:`kstonet.datasets._verify.fingerprint`), by which a copy from any archive is proven equal. The addresses are
-those that public code of 2023 and later uses; none of them was opened when this table was written. A source that has moved, or
-whose file was changed, costs an attempt and never gives wrong data.
+:func:`kstonet.datasets._verify.fingerprint`), which verify a copy from any archive. The addresses are those that public code of
+2023 and later uses; they were not tested when this table was written. A source that has moved or was changed costs an attempt,
+but never gives wrong data.
 """
 
 from __future__ import annotations
@@ -24,37 +24,40 @@ class Source:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a data set.
+    """Description of a data set.
 
     Attributes
     ----------
     name : str
-        Also the name of its folder.
+        Name of the data set and of its folder.
     title : str
+        Full name of the data set.
     n, p : int
-        Rows and features.
+        Numbers of rows and features.
     task : {"regression", "classification"}
+        Whether the target is a number or a class.
     target : str
-        What ``y`` is.
+        Description of ``y``.
     aliases : tuple of str
-        Further names that :func:`kstonet.datasets.load` knows.
+        Other names that :func:`kstonet.datasets.load` accepts.
     feature_names : tuple of str, optional
+        Names of the features, if they are known.
     dtype : str
-        Type of X.
+        Data type of X.
     n_splits : int
-        Number of original train/test splits; 0 where there are none.
+        Number of original train/test splits; 0 if there are none.
     n_train : int, optional
-        Where the split is the official one, the number of rows at the head that are for training.
+        Number of training rows at the head of an official split.
     sha256 : str, optional
-        Of the benchmark's ``data.npz``.
+        Checksum of the benchmark's ``data.npz``.
     content, order : str, optional
-        Fingerprints of its rows, regardless of and regarding their order.
+        Fingerprints of the rows, one that ignores their order and one that does not.
     target_range : tuple, optional
-        Smallest and largest value of ``y``, checked where there is no fingerprint.
+        Smallest and largest value of ``y``, checked if there is no fingerprint.
     note : str
-        What a user should know.
+        Remark for users.
     sources : tuple of Source
-        Tried in turn.
+        Where the set can be downloaded; they are tried in turn.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Proof that arrays are the benchmark's data, whatever archive or file they came from."""
+"""Verification that arrays are the benchmark's data, from any archive or file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def fingerprint(X: np.ndarray, y: np.ndarray) -> tuple[str, str]:
     Parameters
     ----------
     X : ndarray of shape (n, p)
+        Features.
     y : ndarray of shape (n,)
+        Target.
 
     Returns
     -------
@@ -53,7 +55,9 @@ def verify(info: DatasetInfo, X: np.ndarray, y: np.ndarray) -> bool:
     Parameters
     ----------
     info : DatasetInfo
+        The data set.
     X, y : ndarray
+        Features and target to check.
 
     Returns
     -------
@@ -63,7 +67,7 @@ def verify(info: DatasetInfo, X: np.ndarray, y: np.ndarray) -> bool:
     Raises
     ------
     ValueError
-        Where they are other data.
+        If they are other data.
 
     Examples
     --------
@@ -104,6 +108,7 @@ def original_splits(info: DatasetInfo) -> tuple[np.ndarray, np.ndarray] | tuple[
     Parameters
     ----------
     info : DatasetInfo
+        The data set.
 
     Returns
     -------

@@ -6,11 +6,11 @@ examples are standard Gaussian with mutual correlation 0.5.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
+from kstonet._checks import whole_number
 from kstonet.estimators.multi_target_svr import MultiTargetSVR
 
 
@@ -22,20 +22,9 @@ def _generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"random_state={random_state!r} names no generator ({error}); give None, a non-negative int, "
+            f"random_state={random_state!r} is not valid ({error}); give None, a non-negative int, "
             "a numpy Generator or a RandomState."
         ) from error
-
-
-def _at_least(name: str, value: Any, minimum: int) -> int:
-    """``value`` as an int not below ``minimum``."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{name}={value!r} is not a whole number; give an int of at least {minimum}.") from None
-    if number < minimum:
-        raise ValueError(f"{name}={number} is too small; give an int of at least {minimum}.")
-    return number
 
 
 def _correlated_inputs(rng: np.random.Generator, n: int, p: int) -> np.ndarray:
@@ -53,8 +42,9 @@ def make_measurement_error(n_samples: int = 500, *, random_state: Any = None) ->
     Parameters
     ----------
     n_samples : int, default=500
+        Number of rows.
     random_state : int, Generator, RandomState or None
-        An int gives the same rows every time.
+        Source of random numbers. An int gives the same rows in every call.
 
     Returns
     -------
@@ -70,7 +60,7 @@ def make_measurement_error(n_samples: int = 500, *, random_state: Any = None) ->
     >>> X_train.shape
     (500, 5)
     """
-    n = _at_least("n_samples", n_samples, 1)
+    n = whole_number("n_samples", n_samples, 1)
     rng = _generator(random_state)
     Z = _correlated_inputs(rng, n, 5)
     y = 5 * Z[:, 1] / (1 + Z[:, 0] ** 2) + 5 * np.sin(Z[:, 2] * Z[:, 3]) + 2 * Z[:, 4] + rng.normal(size=n)
@@ -83,15 +73,18 @@ def make_full_row_rank(
     """Rows of a two-hidden-layer network p-5-5-1 (Section 3.1 of the paper, eq. (roweq)).
 
     y = w₃ tanh(w₂ tanh(w₁ x)) + N(0, 1), every weight drawn from {-2, -1, 1, 2}. With 1,000 features the matrix of 1,000
-    training rows has full row rank, so that gradient descent on the true network meets no local trap. The paper trains on
+    training rows has full row rank, so that gradient descent on the true network has no local traps. The paper trains on
     1,000 rows and tests on 1,000 more from the same weights: draw 2,000 in one call and split.
 
     Parameters
     ----------
     n_samples : int, default=1000
+        Number of rows.
     n_features : int, default=1000
+        Number of features.
     random_state : int, Generator, RandomState or None
-        An int gives the same weights and rows every time; the weights depend on it and on ``n_features`` only.
+        Source of random numbers. An int gives the same weights and rows in every call; the weights depend on it and on
+        ``n_features`` only.
 
     Returns
     -------
@@ -106,8 +99,8 @@ def make_full_row_rank(
     >>> X_train.shape
     (1000, 1000)
     """
-    n = _at_least("n_samples", n_samples, 1)
-    p = _at_least("n_features", n_features, 1)
+    n = whole_number("n_samples", n_samples, 1)
+    p = whole_number("n_features", n_features, 1)
     rng = _generator(random_state)
     w1, w2, w3 = (rng.choice([-2.0, -1.0, 1.0, 2.0], size=shape) for shape in [(5, p), (5, 5), (5,)])
     X = _correlated_inputs(rng, n, p)
@@ -122,19 +115,19 @@ def make_kernel_network(
     y = w₂ tanh(w₁ k(x) + b₁) + b₂ + N(0, 1), where k(x) holds the RBF kernel values of x against the training rows with
     γ = 1/(p·Var x), w₁ and b₁ are the dual parameters of five support vector regressions (C = 5, ε = 0.01) of N(0, 1)
     responses on the training rows, and w₂ and b₂ are N(0, 1). The network is made of its training rows, so the function
-    returns the training and the test part apart.
+    returns the training and the test rows separately.
 
     Parameters
     ----------
     n_samples : int, default=5000
-        Training rows, at least 2.
+        Number of training rows, at least 2.
     n_test : int, default=5000
-        Test rows of the same network; the training rows do not depend on it.
+        Number of test rows of the same network. The training rows do not depend on it.
     tanh : bool, default=True
-        With True the network of the paper. The generator in the authors' published code applies no activation: its response
-        is linear in the outputs of the regressions; False gives that one.
+        Whether the network has the activation of the paper. The generator in the authors' published code has none, so that its
+        response is linear in the outputs of the regressions; False reproduces it.
     random_state : int, Generator, RandomState or None
-        An int gives the same rows every time.
+        Source of random numbers. An int gives the same rows in every call.
 
     Returns
     -------
@@ -143,12 +136,10 @@ def make_kernel_network(
     X_test : ndarray of shape (n_test, 5)
     y_test : ndarray of shape (n_test,)
 
-    Notes
-    -----
-    The five regressions are solved together to a relative duality gap of 1e-5, some seconds for 5,000 rows; what is left of
-    the solver's error in y is two orders of magnitude below the noise. That many random responses leave the regressions with
-    little to follow: at 5,000 rows the signal of this network is small against the noise, as in the paper, where a training
-    error of 1 is the goal.
+    Notes ----- The five regressions are solved together to a relative duality gap of 1e-5, which takes some seconds for 5,000
+    rows. The remaining error in y is two orders of magnitude smaller than the noise. Regressions of that many random responses
+    are nearly constant: at 5,000 rows the signal of this network is small compared with the noise, as in the paper, where a
+    training error of 1 is the goal.
 
     Examples
     --------
@@ -157,13 +148,13 @@ def make_kernel_network(
     >>> X_train.shape, y_test.shape
     ((200, 5), (100,))
     """
-    n = _at_least("n_samples", n_samples, 2)
-    m = _at_least("n_test", n_test, 1)
+    n = whole_number("n_samples", n_samples, 2)
+    m = whole_number("n_test", n_test, 1)
     rng = _generator(random_state)
     w2, b2 = rng.normal(size=5), rng.normal()
     X_train = _correlated_inputs(rng, n, 5)
     responses = rng.normal(size=(n, 5))
-    noise_train = rng.normal(size=n)  # before anything of the test part, which must not move the training part
+    noise_train = rng.normal(size=n)  # drawn before the test rows, on which the training rows must not depend
     X_test = _correlated_inputs(rng, m, 5)
     noise_test = rng.normal(size=m)
     # The gap of 1e-5 instead of the default 1e-3: the data should not depend on where a solver happens to stop.

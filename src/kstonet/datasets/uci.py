@@ -1,4 +1,4 @@
-"""The real data sets of the paper, from a folder, a cache, or the public archives, and always verified."""
+"""The real data sets of the paper, from a folder, a cache or the public archives, verified in each case."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from kstonet.datasets._download import DatasetError, atomic_write, fetch
+from kstonet._files import open_whole
+from kstonet.datasets._download import DatasetError, fetch
 from kstonet.datasets._registry import DATASETS, DatasetInfo
 from kstonet.datasets._verify import original_splits, verify
 
@@ -24,7 +25,7 @@ UNREADABLE = (ValueError, LookupError, EOFError, OSError, zipfile.BadZipFile, zl
 
 
 def list_datasets() -> list[DatasetInfo]:
-    """All data sets that :func:`load` knows.
+    """List all data sets that :func:`load` accepts.
 
     Returns
     -------
@@ -49,19 +50,20 @@ def load(
     """Load a real data set of the paper.
 
     The set is taken from ``<data_home>/<name>/data.npz``, else from the cache, else downloaded from the public archives, one
-    after the other, and cached. Whatever the way, the values are proven to be the benchmark's before they are returned.
-    Nothing is centred, scaled or encoded.
+    after the other, and cached. In each case the values are compared with fingerprints of the benchmark's before they are
+    returned. Values are not centred, scaled or encoded.
 
     Parameters
     ----------
     name : str
-        A name or alias of :func:`list_datasets`; case and the kind of hyphen do not matter.
+        Name or alias from :func:`list_datasets`. Case and hyphens do not matter.
     data_home : path, optional
-        Folder with one ``<name>/data.npz`` (arrays X and y) per set; default: the environment variable KSTONET_DATA, if set.
+        Folder with one ``<name>/data.npz`` (arrays X and y) per set. If not given, the environment variable KSTONET_DATA is
+        used, if set.
     return_X_y : bool, default=False
-        Return (data, target) only.
+        Whether to return only the tuple (data, target).
     download_if_missing : bool, default=True
-        With False, an error if the set is neither in ``data_home`` nor in the cache.
+        Whether to download a set that is neither in ``data_home`` nor in the cache. If False, a missing set is an error.
 
     Returns
     -------
@@ -75,7 +77,7 @@ def load(
     ValueError
         For an unknown name, or a data folder that does not exist.
     DatasetError
-        If the set cannot be had or is not what it should be; the message says what was tried and how to provide the file.
+        If the set cannot be found or fails the verification; the message lists what was tried and how to provide the file.
 
     Notes
     -----
@@ -91,7 +93,7 @@ def load(
     >>> load("bosten")
     Traceback (most recent call last):
     ...
-    ValueError: name='bosten' is no data set of kstonet; did you mean 'boston'? list_datasets() gives them all.
+    ValueError: name='bosten' is not a data set of kstonet; did you mean 'boston'? list_datasets() lists all names.
     """
     info = _find(name)
     tried: list[str] = []
@@ -101,7 +103,7 @@ def load(
     if path is not None and path.is_file():
         try:
             X, y, in_order = _read(info, path)
-        except UNREADABLE as error:  # a folder the user named is not passed over in silence
+        except UNREADABLE as error:  # an unreadable file in the given folder is an error
             raise DatasetError(f"{path}: {error}. Replace the file or remove it.") from error
     else:
         if path is not None:
@@ -131,15 +133,15 @@ def _find(name: str) -> DatasetInfo:
     """The set called ``name``, up to case and hyphens."""
     known = {_plain(alias): (alias, info) for info in DATASETS for alias in (info.name, *info.aliases)}
     if not isinstance(name, str):
-        raise ValueError(f"name={name!r} is no data set of kstonet; give one of {[info.name for info in DATASETS]}.")
+        raise ValueError(f"name={name!r} is not a data set of kstonet; give one of {[info.name for info in DATASETS]}.")
     if _plain(name) in known:
         return known[_plain(name)][1]
     close = difflib.get_close_matches(_plain(name), known, n=1)
     if close:
-        hint = f"did you mean {known[close[0]][0]!r}? list_datasets() gives them all."
+        hint = f"did you mean {known[close[0]][0]!r}? list_datasets() lists all names."
     else:
         hint = f"give one of {[info.name for info in DATASETS]}."
-    raise ValueError(f"name={name!r} is no data set of kstonet; {hint}")
+    raise ValueError(f"name={name!r} is not a data set of kstonet; {hint}")
 
 
 def _plain(name: str) -> str:
@@ -154,7 +156,7 @@ def _data_home(given: str | os.PathLike[str] | None) -> Path | None:
     folder = Path(value).expanduser()
     if not folder.is_dir():
         origin = f"data_home={os.fspath(value)!r}" if given is not None else f"the environment variable KSTONET_DATA={value!r}"
-        raise ValueError(f"{origin} is no folder; give one that holds <name>/data.npz, or leave it unset to use the cache.")
+        raise ValueError(f"{origin} is not a folder; give one that holds <name>/data.npz, or leave it unset to use the cache.")
     return folder
 
 
@@ -184,7 +186,7 @@ def _from_cache(info: DatasetInfo, path: Path, tried: list[str]) -> tuple[np.nda
         return None
     try:
         return _read(info, path)
-    except UNREADABLE as error:  # our own copy: made anew where possible
+    except UNREADABLE as error:  # the cached copy is replaced if possible
         tried.append(f"{path}: {error}")
         return None
 
@@ -218,7 +220,7 @@ def _from_archives(info: DatasetInfo, path: Path, tried: list[str]) -> tuple[np.
             y = y.astype("float64" if info.task == "regression" else "uint8", copy=False)
             try:
                 path.parent.mkdir(exist_ok=True)
-                with atomic_write(path) as out:
+                with open_whole(path) as out:
                     np.savez_compressed(out, X=X, y=y)
             except OSError as error:
                 raise _unwritable(error) from error
@@ -234,7 +236,7 @@ def _unwritable(error: OSError) -> DatasetError:
 
 def _explain(info: DatasetInfo, path: Path, tried: list[str], download: bool) -> str:
     """What was tried, and what the user can do."""
-    lines = [f"{info.name} could not be had. Tried:", *(f"  - {line}" for line in tried)]
+    lines = [f"{info.name} could not be loaded. Tried:", *(f"  - {line}" for line in tried)]
     if not download:
         lines.append("Downloading was not allowed (download_if_missing=False).")
     lines += [

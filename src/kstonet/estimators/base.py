@@ -95,6 +95,10 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
     # -- parameters ----------------------------------------------------------------------------------------------------------
 
+    def _given(self, name: str) -> Any:
+        """The value of a parameter that is not chosen from the training rows."""
+        return getattr(self, name)
+
     def _check_parameters(self) -> None:
         """Refuse parameters before any work is done."""
         rules: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -134,12 +138,12 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         asked = self._asked()
         for name, (valid, demand) in rules.items():
             if name not in asked:
-                require(name, getattr(self, name), valid, demand)
+                require(name, self._given(name), valid, demand)
 
     def _is_noise(self, value: Any) -> bool:
         first = scheduled(value, 0)
         if isinstance(first, tuple):
-            return len(first) == len(np.atleast_1d(self.hidden_layer_sizes)) and min(first) > 0
+            return len(first) == len(np.atleast_1d(self._given("hidden_layer_sizes"))) and min(first) > 0
         return bool(first == "auto" or first > 0)
 
     def _settings(self) -> TrainingSettings:
@@ -152,10 +156,10 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             alpha=self.alpha,
             n_jobs=self.n_jobs,
         )
-        sizes = (1,) if isinstance(self.hidden_layer_sizes, str) else layer_sizes(self.hidden_layer_sizes)
+        sizes = self._given("hidden_layer_sizes")
         return TrainingSettings(
             first=self._first_layer(),
-            hidden_layer_sizes=sizes,
+            hidden_layer_sizes=(1,) if isinstance(sizes, str) else layer_sizes(sizes),
             activation=self.activation,
             upper_layer=self.upper_layer,
             penalty=self.penalty,

@@ -49,7 +49,7 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
             where = "" if rows.weights is None else " where sample_weight is positive"
             raise ValueError(f"y holds one class only{where}, {known.classes[0]!r}; a classifier needs at least two classes.")
         validation = None
-        if both_or_neither(X_val, y_val, "validation", "X_val", "y_val"):
+        if both_or_neither(X_val, y_val, ("X_val", "y_val"), "validation"):
             X_val, y_val = validate_data(self, X_val, dtype=np.float64, reset=False), np.asarray(y_val)
             check_consistent_length(X_val, y_val)
             unknown = set(y_val.tolist()) - set(known.classes.tolist())
@@ -139,7 +139,7 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         self
         """
         check_is_fitted(self)
-        if both_or_neither(X, y, "calibrate"):
+        if both_or_neither(X, y):
             X, y = self._check_X(X), np.asarray(y)
             check_consistent_length(X, y)
             targets = self.trained_.targets

@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kstonet._checks import require, whole
+from kstonet._progress import write
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.gram import Gram, Kernel, make_gram, make_kernel
@@ -34,14 +35,16 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
     epsilon : float or array of shape (n_targets,), default=0.1
         Half-width of the tube in which errors cost nothing.
     kernel : str or callable, default="rbf"
-        "rbf", "laplacian", "matern12", "matern32", "matern52", "poly", "linear", "arccos0", "arccos1", "arccos2",
-        "precomputed", or a callable ``k(X, Y)`` returning the matrix of kernel values.
+        "rbf", "laplacian", "matern12", "matern32", "matern52", "exponential", "poly", "linear", "arccos0", "arccos1",
+        "arccos2", "precomputed", a name from :func:`kstonet.gram.register_kernel`, or a callable ``k(X, Y)`` returning the
+        matrix of kernel values.
     gamma : float or {"scale", "auto", "median"}, default="scale"
         Inverse squared width: a number, 1/(p·Var x), 1/p, or one over the median squared distance.
     degree : int, default=3
-        Of the polynomial kernel.
-    coef0 : float, default=0.0
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
+    coef0 : float, default=1.0
+        Constant of the polynomial kernel. The default is that of :func:`sklearn.metrics.pairwise.polynomial_kernel` and of all
+        estimators here; :class:`sklearn.svm.SVR` has 0, with which a cubic kernel has cubic terms only.
     length_scale : array of shape (n_features,), optional
         One length scale per feature: features are divided by it before the kernel sees them.
     tol : float, default=1e-3
@@ -111,7 +114,7 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
         gamma: float | str = "scale",
         *,
         degree: int = 3,
-        coef0: float = 0.0,
+        coef0: float = 1.0,
         length_scale: Any = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -232,9 +235,9 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
 
     def _report(self, progress: SVRProgress) -> None:
         done = int((progress.gap <= self.tol).sum())
-        print(
+        write(
             f"[MultiTargetSVR] iteration {progress.iteration:5d}  worst gap {progress.gap.max():.2e}  "
-            f"{done}/{len(progress.gap)} targets done  {progress.seconds:.1f} s"
+            f"{done}/{len(progress.gap)} targets done  {progress.seconds:.1f} s\n"
         )
 
     @property

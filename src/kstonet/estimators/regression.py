@@ -44,7 +44,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         rows = self._rows(X, y.astype(np.float64), sample_weight)
         validation = None
-        if both_or_neither(X_val, y_val, "validation", "X_val", "y_val"):
+        if both_or_neither(X_val, y_val, ("X_val", "y_val"), "validation"):
             X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
             y_val = check_array(y_val, dtype=np.float64, ensure_2d=False, input_name="y_val")
             check_consistent_length(X_val, y_val)
@@ -151,7 +151,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         self
         """
         check_is_fitted(self)
-        if both_or_neither(X, y, "calibrate"):
+        if both_or_neither(X, y):
             y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
             check_consistent_length(X, y)
             X = self._check_X(X)

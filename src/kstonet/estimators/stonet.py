@@ -7,28 +7,9 @@ from typing import Any
 
 from kstonet.estimators.base import BaseStoNet
 from kstonet.estimators.classification import ClassificationTask
-from kstonet.estimators.kstonet import SHARED_ATTRIBUTES, SHARED_PARAMETERS
+from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, STONET_PARAMETERS
 from kstonet.estimators.regression import RegressionTask
 from kstonet.settings import LinearLayerSettings
-
-_PARAMETERS = f"""
-    Parameters
-    ----------
-    hidden_layer_sizes : int or tuple of int, default=(5,)
-        Units of every hidden layer; the first is a layer of penalised linear regressions.
-    activation : {{"softplus", "tanh", "sigmoid", "relu", "gelu", "identity"}}, default="softplus"
-        The last three lie outside the paper's Assumption 1.
-    kernel : None, str or callable, default=None
-        None: the first layer is linear in X. Otherwise linear in the rows of the kernel matrix (the variant of the paper's
-        discussion: the Gram matrix as the input of a StoNet); as in :class:`MultiTargetSVR`.
-    gamma : float or {{"scale", "auto", "median"}}, default="scale"
-        Of the kernel.{SHARED_PARAMETERS}
-    Notes
-    -----
-    A linear first layer carries ten times the noise of the layers above it, so that the residual moves the first layer first.
-
-    Attributes
-    ----------{SHARED_ATTRIBUTES}"""
 
 
 class BaseLinearStoNet(BaseStoNet):
@@ -97,7 +78,7 @@ class BaseLinearStoNet(BaseStoNet):
 
 class StoNetRegressor(RegressionTask, BaseLinearStoNet):
     __doc__ = f"""Stochastic neural network for regression: K-StoNet's loop with a linear first layer.
-{_PARAMETERS}
+{STONET_PARAMETERS}
     Examples
     --------
     >>> import numpy as np
@@ -112,13 +93,7 @@ class StoNetRegressor(RegressionTask, BaseLinearStoNet):
 
 class StoNetClassifier(ClassificationTask, BaseLinearStoNet):
     __doc__ = f"""Stochastic neural network for classification: K-StoNet's loop with a linear first layer.
-{_PARAMETERS}    classes_ : ndarray of shape (n_classes,)
-        The labels of the classes, sorted.
-    calibration_temperature_ : float
-        Divides the logits; at least one after fit.
-    logit_variance_scale_ : float
-        Multiplies the variance of the logits in intervals of probabilities.
-
+{STONET_PARAMETERS}{CLASSIFIER_ATTRIBUTES}
     Examples
     --------
     >>> from sklearn.datasets import load_iris

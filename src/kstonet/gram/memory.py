@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from kstonet._words import readable_bytes
+
 #: Share of the machine's available memory that a Gram may take unless ``max_memory`` says otherwise.
 DEFAULT_FRACTION = 0.8
 
@@ -23,14 +25,6 @@ class GramTooLargeError(MemoryError):
     ...     print(str(error).split(";")[0])
     A dense Gram matrix of n=1,000 rows needs 20.1 MB (matrix in float64, factor in float64)
     """
-
-
-def readable_bytes(count: float) -> str:
-    """``2500000000`` → ``'2.5 GB'``."""
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count:.0f} bytes"
 
 
 def available_memory() -> int:

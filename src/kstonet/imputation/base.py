@@ -1,9 +1,9 @@
-"""What a sampler may ask of a network, and what it answers.
+"""The interface between samplers and networks.
 
-A sampler is two functions in the manner of BlackJAX: ``init(latents) -> state`` and ``step(rng, state, conditionals) ->
-(state, info)``. Every step sweeps the latent layers from the last to the first (Algorithm 1, step 1) and leaves the joint
-distribution of the latent values, to the power 1/temperature, as it is. Observations are independent of each other: every
-array has one row per observation, and an accept/reject decision is taken for every observation alone.
+A sampler has two methods, as in BlackJAX: ``init(latents) -> state`` and ``step(rng, state, conditionals) -> (state, info)``.
+Every step sweeps the latent layers from the last to the first (Algorithm 1, step 1) and leaves the joint distribution of the
+latent values, to the power 1/temperature, invariant. Observations are independent of each other: every array has one row per
+observation, and proposals are accepted or rejected separately for every observation.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ class Conditionals(Protocol):
         ...
 
     def curvature(self, layer: int, latents: Latents) -> np.ndarray:
-        """A bound of the stiffness of log π in Y_layer, shape (n,)."""
+        """A bound on the curvature of log π in Y_layer, shape (n,)."""
         ...
 
 
 @dataclass(frozen=True)
 class SamplerInfo:
-    """Health of one step.
+    """Diagnostics of one step.
 
     Attributes
     ----------
     acceptance : float
-        Share of the proposals accepted; 1 for samplers without an accept step.
+        Share of the accepted proposals; 1 for samplers without an accept step.
     kinetic : float
-        Kinetic energy over the value it has in equilibrium: about 1 in a healthy chain of momentum updates, large when the
-        step is too long; NaN for samplers without a momentum that lasts.
+        Kinetic energy divided by its value in equilibrium: about 1 if the chain of momentum updates works well, large if the
+        step is too long. NaN for samplers without a lasting momentum.
     energy_error : float
-        Mean |change of the total energy| of the proposals, in units of the temperature; NaN without an accept step.
+        Mean absolute change of the total energy of the proposals, in units of the temperature. NaN without an accept step.
     diverged : bool
         Whether a latent value is no longer finite.
     """
@@ -58,7 +58,7 @@ class SamplerInfo:
 
 @dataclass(frozen=True)
 class ChainState:
-    """Where a chain is: positions, and velocities for samplers that keep them (else empty)."""
+    """State of a chain: latent values, and velocities for samplers that keep them (else empty)."""
 
     latents: Latents
     velocities: Latents = ()
@@ -66,16 +66,16 @@ class ChainState:
 
 @dataclass(frozen=True)
 class Sampler(ABC):
-    """One way of drawing the latent values.
+    """A sampler of the latent values.
 
     Parameters
     ----------
     step_sizes : tuple of ndarray
-        ε of eq. (imputationeq) for every latent layer, broadcastable to (n, units).
+        Step sizes ε of eq. (imputationeq) for every latent layer, broadcastable to (n, units).
     temperature : float
-        The chain draws from π^(1/temperature).
+        The chain draws from π^(1/temperature); 1 is the distribution of the model, smaller values concentrate on its mode.
     friction : float
-        α of eq. (imputationeq), in (0, 1]; samplers without momentum have no use for it.
+        Friction α of eq. (imputationeq), in (0, 1]. Samplers without momentum ignore it.
     """
 
     step_sizes: Latents
@@ -97,13 +97,13 @@ class Sampler(ABC):
 
 
 def replaced(latents: Latents, layer: int, values: np.ndarray) -> Latents:
-    """The latent values with one layer exchanged."""
+    """The latent values with one layer replaced."""
     return (*latents[:layer], values, *latents[layer + 1 :])
 
 
 def choose(
     rng: np.random.Generator, log_ratio: np.ndarray, proposal: np.ndarray, current: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Metropolis' rule for every observation alone; a proposal that is not finite is refused. Returns the share accepted."""
+    """Apply Metropolis' rule to every observation; non-finite proposals are rejected. Return values and share accepted."""
     accepted = np.log(rng.uniform(size=len(log_ratio))) < log_ratio  # NaN compares as False
     return np.where(accepted[:, None], proposal, current), float(accepted.mean())

@@ -1,4 +1,4 @@
-"""Run a sampler for some steps; where it diverges, shrink the step and start again."""
+"""Run a sampler for some steps; if it diverges, shrink the step and start again."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kstonet.imputation import SAMPLERS
 from kstonet.imputation.base import Conditionals, Latents, SamplerInfo
 from kstonet.imputation.step_size import automatic_step_sizes
 
-MOST_SHRINKS = 6  # a diverged chain is redone with a quarter of the step, at most so often
+MOST_SHRINKS = 6  # number of times that a diverged chain is repeated with a quarter of the step
 FARTHEST = 1e4  # a latent value this many times the layer's spread away (one, where training starts) has diverged
 
 
 @dataclass(frozen=True)
 class ChainSettings:
-    """How to draw: the sampler's name, its number of steps, and what its steps are made of."""
+    """Name of the sampler, number of steps, friction and temperature."""
 
     sampler: str = "sghmc"
     n_steps: int = 25
@@ -27,7 +27,7 @@ class ChainSettings:
 
 @dataclass(frozen=True)
 class Draw:
-    """The end of a chain: latent values, and how the chain fared."""
+    """The end of a chain: latent values and diagnostics."""
 
     latents: Latents
     step_size: float  # median over observations and layers
@@ -49,11 +49,15 @@ def run_chain(
     Parameters
     ----------
     rng : Generator
+        Source of random numbers.
     conditionals : Conditionals
+        Densities and gradients of the hidden values.
     start : tuple of ndarray
+        Hidden values at the start of the chain.
     settings : ChainSettings
+        Sampler, number of steps, friction and temperature.
     step_size : "auto" or float
-        ε of eq. (imputationeq).
+        ε of eq. (imputationeq), or ``"auto"`` for a quarter of the stability limit.
 
     Returns
     -------

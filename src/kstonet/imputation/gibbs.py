@@ -1,7 +1,7 @@
 """A Gibbs sampler: one latent coordinate at a time, by slice draws (Neal 2003), all observations at once.
 
-Needs no gradient and no tuning: the step size only sets the first width of the slice, which adapts by stepping out and
-shrinking. It costs several densities per coordinate, so it is the slow, safe choice, and a check on the others.
+It needs no gradient and no tuning: the step size only sets the first width of the slice, which adapts by stepping out and
+shrinking. It computes several densities per coordinate and is therefore slow; it is a reference for the other samplers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from kstonet.imputation.base import ChainState, Conditionals, Sampler, SamplerInfo, replaced
 
-STEPS_OUT = 8  # at most, on both sides together; fewer would be as correct, only slower to mix
-SHRINKS = 60  # at most; a coordinate whose slice is not hit by then stays where it is
+STEPS_OUT = 8  # at most, on both sides together; fewer are correct too, but mix more slowly
+SHRINKS = 60  # at most; after that the coordinate keeps its value
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import numpy as np
 
 from kstonet.imputation.base import ChainState, Conditionals, Sampler, SamplerInfo, choose, replaced
 
-JITTER = 0.2  # of the leapfrog step: a fixed trajectory may come back to where it began
+JITTER = 0.2  # relative variation of the leapfrog step: a fixed trajectory may return to its start
 
 
 @dataclass(frozen=True)
 class HMC(Sampler):
-    """Leapfrog trajectories, accepted or refused observation by observation; the leapfrog step is √step_size."""
+    """Leapfrog trajectories, accepted or rejected for every observation separately; the leapfrog step is √step_size."""
 
     @classmethod
     def longest_step(cls, friction: float) -> float:

@@ -14,7 +14,7 @@ from kstonet.imputation.base import ChainState, Conditionals, Sampler, SamplerIn
 
 @dataclass(frozen=True)
 class MALA(Sampler):
-    """Langevin proposals, accepted or refused observation by observation."""
+    """Langevin proposals, accepted or rejected for every observation separately."""
 
     @classmethod
     def longest_step(cls, friction: float) -> float:
@@ -28,7 +28,7 @@ class MALA(Sampler):
             noise = rng.standard_normal(latents[i].shape)
             proposal = latents[i] + size * conditionals.score(i, latents) + spread * noise
             moved = replaced(latents, i, proposal)
-            # the draw of the noise that would lead back
+            # the noise of the reverse move
             back = (latents[i] - proposal - size * conditionals.score(i, moved)) / spread
             log_ratio = (conditionals.log_density(i, moved) - conditionals.log_density(i, latents)) / self.temperature
             log_ratio = log_ratio + 0.5 * ((noise**2).sum(axis=1) - (back**2).sum(axis=1))

@@ -1,6 +1,6 @@
 """The paper's momentum update, eq. (imputationeq); friction = 1 is Langevin Monte Carlo.
 
-No accept step: a draw costs one gradient, and the discretisation biases the distribution by O(step size).
+There is no accept step: a step costs one gradient, and the discretisation biases the distribution by O(step size).
 """
 
 from __future__ import annotations

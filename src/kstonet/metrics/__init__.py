@@ -1,9 +1,9 @@
-"""Scores and calibration of predictions, from plain arrays: they know nothing of the estimators and work with anybody's.
+"""Scores and calibration of predictions. They read plain arrays and work with the predictions of any model.
 
-Gaussian predictions are given by mean and standard deviation, Student's t by its degrees of freedom, too; intervals by their
-two bounds, other distributions by quantiles or draws, classifiers by probabilities. Every score is a loss: lower is better.
+Gaussian predictions are given by mean and standard deviation, Student's t also by its degrees of freedom, intervals by two
+bounds, other distributions by quantiles or draws, and classifiers by probabilities. Every score is a loss: lower is better.
 
-One layout for all: ``y_true`` is (n,) or (n, k), and bounds, quantiles or draws lie along one more axis, the last.
+All functions use one layout: ``y_true`` is (n,) or (n, k), and bounds, quantiles or draws are along one more, last axis.
 """
 
 from kstonet.metrics.classification import (

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kstonet.metrics.checks import (
-    Floats,
-    Score,
-    check_choice,
-    check_numbers,
-    check_weights,
-    first_of,
-    mean_score,
-    norm_of_gaps,
-)
+from kstonet._checks import Floats, check_choice, check_numbers, first_of, whole_number
+from kstonet.metrics.checks import Score, check_weights, mean_score, norm_of_gaps
 
 ROUNDING = 1e-4  # by which probabilities computed in low precision may leave [0, 1] or miss a sum of one
 
 
 class ReliabilityCurve(NamedTuple):
-    """What :func:`reliability_curve` returns: one entry per bin that is not empty.
+    """The result of :func:`reliability_curve`, with one entry for every bin that is not empty.
 
     Attributes
     ----------
     predicted : array of shape (bins,)
-        Mean probability in the bin.
+        Mean predicted probability in the bin.
     observed : array of shape (bins,)
-        How often the class was right.
+        Share of the rows in the bin for which the class was correct.
     weight : array of shape (bins,)
-        Share of the observations in the bin; sums to one.
+        Share of the observations in the bin; the shares sum to one.
 
     Examples
     --------
@@ -49,21 +40,23 @@ class ReliabilityCurve(NamedTuple):
 def brier_score(
     y_true: ArrayLike, proba: ArrayLike, *, labels: ArrayLike | None = None, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Mean squared error of predicted probabilities; strictly proper.
+    """Mean squared error of predicted probabilities, a strictly proper score.
 
-    With two classes it is (p - 1{y = second label})², between 0 and 1. With more it is the sum of the squared errors over all
-    classes, between 0 and 2, which for two classes would be twice the first. scikit-learn has the same convention.
+    With two classes the score is the mean of (p - 1{y = second label})², between 0 and 1. With more classes it is the sum of
+    the squared errors over all classes, between 0 and 2. scikit-learn uses the same convention.
 
     Parameters
     ----------
     y_true : array of shape (n,)
         Class labels, numbers or strings.
     proba : array of shape (n, classes), or (n,)
-        Probabilities as ``predict_proba`` returns them; for two classes also those of the second label alone.
+        Probabilities as ``predict_proba`` returns them. For two classes, an array of shape (n,) holds those of the second
+        label.
     labels : array of shape (classes,), optional
-        What the columns of ``proba`` mean, as in ``model.classes_``. If not given, the sorted labels of ``y_true``, which must
-        then show every class; two columns and labels that are all 0 or 1 need no help.
+        Labels of the columns of ``proba``, as in ``model.classes_``. If not given, they are the sorted labels of ``y_true``,
+        which must then contain every class; labels that are all 0 or 1 with two columns are also recognised.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
 
     Returns
     -------
@@ -100,16 +93,21 @@ def reliability_curve(
     y_true : array of shape (n,)
         Class labels, numbers or strings.
     proba : array of shape (n, classes), or (n,)
-        Probabilities as ``predict_proba`` returns them; for two classes also those of the second label alone.
+        Probabilities as ``predict_proba`` returns them. For two classes, an array of shape (n,) holds those of the second
+        label.
     label : one of the labels, optional
-        Bin the probability of this class. If not given, the probability of the most probable class, also with two classes.
+        The class whose probabilities are put into bins. If not given, the probabilities of the most probable class of every row
+        are used, also with two classes.
     labels : array of shape (classes,), optional
-        What the columns of ``proba`` mean, as in ``model.classes_``. If not given, the sorted labels of ``y_true``, which must
-        then show every class; two columns and labels that are all 0 or 1 need no help.
+        Labels of the columns of ``proba``, as in ``model.classes_``. If not given, they are the sorted labels of ``y_true``,
+        which must then contain every class; labels that are all 0 or 1 with two columns are also recognised.
     n_bins : int
+        Number of bins.
     strategy : {"uniform", "quantile"}
-        Bins of equal width on [0, 1], closed on the right, or bins of equal mass. Equal probabilities share a bin.
+        ``"uniform"`` makes bins of equal width on [0, 1], closed on the right; ``"quantile"`` makes bins with equal numbers of
+        rows. Equal probabilities are put into the same bin.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
 
     Returns
     -------
@@ -144,24 +142,29 @@ def expected_calibration_error(
 ) -> float:
     """Distance between confidence and accuracy of the most probable class (top-label calibration error).
 
-    Not a score to select by: predicting the base rate for everybody is well calibrated, and chance alone keeps the error of a
-    perfect model above zero, the more so the fewer observations a bin holds.
+    Do not select models by it: predicting the base rate for all rows is well calibrated, and even a perfect model has an error
+    above zero by chance, which grows as the bins contain fewer observations.
 
     Parameters
     ----------
     y_true : array of shape (n,)
         Class labels, numbers or strings.
     proba : array of shape (n, classes), or (n,)
-        Probabilities as ``predict_proba`` returns them; for two classes also those of the second label alone.
+        Probabilities as ``predict_proba`` returns them. For two classes, an array of shape (n,) holds those of the second
+        label.
     labels : array of shape (classes,), optional
-        What the columns of ``proba`` mean, as in ``model.classes_``. If not given, the sorted labels of ``y_true``, which must
-        then show every class; two columns and labels that are all 0 or 1 need no help.
+        Labels of the columns of ``proba``, as in ``model.classes_``. If not given, they are the sorted labels of ``y_true``,
+        which must then contain every class; labels that are all 0 or 1 with two columns are also recognised.
     n_bins : int
+        Number of bins.
     strategy : {"uniform", "quantile"}
-        Bins of equal width on [0, 1], closed on the right, or bins of equal mass. Equal probabilities share a bin.
+        ``"uniform"`` makes bins of equal width on [0, 1], closed on the right; ``"quantile"`` makes bins with equal numbers of
+        rows. Equal probabilities are put into the same bin.
     norm : {"l1", "l2", "max"}
-        Mean absolute difference weighted by the mass of the bins, root mean square likewise, or the largest difference.
+        Mean absolute difference or root mean square difference, both weighted by the share of rows in the bins, or the largest
+        difference.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
 
     Returns
     -------
@@ -200,18 +203,23 @@ def classwise_ece(
     y_true : array of shape (n,)
         Class labels, numbers or strings.
     proba : array of shape (n, classes), or (n,)
-        Probabilities as ``predict_proba`` returns them; for two classes also those of the second label alone.
+        Probabilities as ``predict_proba`` returns them. For two classes, an array of shape (n,) holds those of the second
+        label.
     labels : array of shape (classes,), optional
-        What the columns of ``proba`` mean, as in ``model.classes_``. If not given, the sorted labels of ``y_true``, which must
-        then show every class; two columns and labels that are all 0 or 1 need no help.
+        Labels of the columns of ``proba``, as in ``model.classes_``. If not given, they are the sorted labels of ``y_true``,
+        which must then contain every class; labels that are all 0 or 1 with two columns are also recognised.
     n_bins : int
+        Number of bins.
     strategy : {"uniform", "quantile"}
-        Bins of equal width on [0, 1], closed on the right, or bins of equal mass. Equal probabilities share a bin.
+        ``"uniform"`` makes bins of equal width on [0, 1], closed on the right; ``"quantile"`` makes bins with equal numbers of
+        rows. Equal probabilities are put into the same bin.
     norm : {"l1", "l2", "max"}
-        Mean absolute difference weighted by the mass of the bins, root mean square likewise, or the largest difference.
+        Mean absolute difference or root mean square difference, both weighted by the share of rows in the bins, or the largest
+        difference.
     average : {"macro", None}
-        The mean over the classes, or an array with one value for each.
+        Whether to return the mean over the classes, or an array with one value for each.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
 
     Returns
     -------
@@ -264,7 +272,7 @@ def _check_proba(y_true: ArrayLike, proba: ArrayLike, labels: ArrayLike | None) 
     names = _column_names(found, labels, p.shape[1])
     unknown = [value for value in found if value not in names]
     if unknown:
-        raise ValueError(f"y_true holds {unknown[:5]}, not among the labels {names[:20]}; is the order that of model.classes_?")
+        raise ValueError(f"y_true holds {unknown[:5]}, not among the labels {names[:20]}; pass labels=model.classes_.")
     return np.array([names.index(value) for value in found], dtype=np.intp)[inverse], p, names
 
 
@@ -279,9 +287,7 @@ def _column_names(found: list[Any], labels: ArrayLike | None, columns: int) -> l
         return found
     if columns == 2 and all(value in (0, 1) for value in found):
         return [0, 1]
-    raise ValueError(
-        f"y_true shows {len(found)} classes, proba has {columns}: say which column is which with labels=model.classes_."
-    )
+    raise ValueError(f"y_true shows {len(found)} classes, proba has {columns}: name the columns with labels=model.classes_.")
 
 
 def _top_label(seen: NDArray[np.intp], p: Floats) -> tuple[Floats, NDArray[np.bool_]]:
@@ -292,12 +298,7 @@ def _top_label(seen: NDArray[np.intp], p: Floats) -> tuple[Floats, NDArray[np.bo
 
 def _curve(p: Floats, right: NDArray[np.bool_], n_bins: int, strategy: str, weights: Floats | None) -> ReliabilityCurve:
     check_choice("strategy", strategy, ("uniform", "quantile"))
-    try:
-        bins = operator.index(n_bins)
-    except TypeError:
-        bins = 0
-    if bins < 1:
-        raise ValueError(f"n_bins={n_bins!r} must be a whole number of at least 1.")
+    bins = whole_number("n_bins", n_bins)
     w = np.ones(len(p)) if weights is None else weights
     if strategy == "uniform":
         place = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], p)

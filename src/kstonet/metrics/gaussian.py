@@ -9,32 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erf, ndtr
 
-from kstonet.metrics.checks import (
-    Floats,
-    Score,
-    check_like,
-    check_numbers,
-    check_targets,
-    check_weights,
-    combine_outputs,
-    first_of,
-    mean_score,
-    norm_of_gaps,
-    weighted_mean,
-)
+from kstonet._checks import Floats, check_like, check_not_negative, check_numbers, check_targets, first_of
+from kstonet.metrics.checks import Score, check_weights, combine_outputs, mean_score, norm_of_gaps, weighted_mean
 
 LEVELS = np.linspace(0.05, 0.95, 19)
 
 
 class CalibrationCurve(NamedTuple):
-    """What :func:`calibration_curve` returns.
+    """The result of :func:`calibration_curve`.
 
     Attributes
     ----------
     nominal : array of shape (levels,)
-        Probability that the central interval promises.
+        Nominal coverage of the central interval.
     observed : array of shape (levels,), or (levels, k) for raw values
-        Share of observations inside it.
+        Share of observations inside the interval.
 
     Examples
     --------
@@ -57,16 +46,18 @@ def crps_gaussian(
 ) -> Score:
     """Continuous ranked probability score ∫(F(x) - 1{x ≥ y})²dx of Gaussian predictions, in the unit of y.
 
-    Strictly proper, and finite for every prediction: with ``std=0`` it is the absolute error.
+    The score is strictly proper and finite for every prediction; with ``std=0`` it is the absolute error.
 
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     mean, std : arrays of the shape of y_true, or floats
-        Of the predictive distribution. ``std`` may be zero, not negative.
+        Mean and standard deviation of the predictive distribution. ``std`` must not be negative; it may be zero.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean over the k outputs, or an array with one value for each.
+        Whether to return the mean over the k outputs, or an array with one value for each.
 
     Returns
     -------
@@ -101,16 +92,18 @@ def nll_gaussian(
 ) -> Score:
     """Negative log-likelihood ½log(2πσ²) + (y - mean)²/(2σ²) per observation of Gaussian predictions.
 
-    Strictly proper, and merciless to overconfidence. ``std=0`` has no density: it is an error, not an infinite score.
+    The score is strictly proper and penalises overconfidence heavily. ``std=0`` raises an error, because there is no density.
 
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     mean, std : arrays of the shape of y_true, or floats
-        Of the predictive distribution. ``std`` must be positive.
+        Mean and standard deviation of the predictive distribution. ``std`` must be positive.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean over the k outputs, or an array with one value for each.
+        Whether to return the mean over the k outputs, or an array with one value for each.
 
     Returns
     -------
@@ -127,15 +120,18 @@ def nll_gaussian(
 
 
 def pit_values(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Floats:
-    """Probability integral transform Φ((y - mean)/std) of every observation: uniform on [0, 1] if the predictions are right.
+    """Probability integral transform Φ((y - mean)/std) of every observation: uniform on [0, 1] if the predictions are correct.
 
-    A histogram with a hump says that the predictions are too wide, a valley too narrow, a slope biased.
+    A histogram that is high in the middle indicates predictions that are too wide, one that is low in the middle predictions
+    that are too narrow, and a slope indicates a bias.
 
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     mean, std : arrays of the shape of y_true, or floats
-        Where ``std`` is zero the value is 0, 1, or 0.5 if the observation is hit exactly.
+        Mean and standard deviation of the predictive distribution. Where ``std`` is zero the value is 0 or 1, or 0.5 if the
+        observation equals the mean.
 
     Returns
     -------
@@ -160,19 +156,21 @@ def calibration_curve(
 ) -> CalibrationCurve:
     """Observed against nominal coverage of the central intervals mean ± std·Φ⁻¹((1 + level)/2).
 
-    Observed below nominal is overconfidence. A bias in one tail that the other makes up for does not show here; it does in
-    :func:`pit_values`.
+    Observed coverage below the nominal one means overconfidence. Errors in the two tails may cancel here; :func:`pit_values`
+    shows them.
 
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     mean, std : arrays of the shape of y_true, or floats
-        Of the predictive distribution. Where ``std`` is zero only an exact hit is covered.
+        Mean and standard deviation of the predictive distribution. Where ``std`` is zero, the interval is a single point.
     levels : array, optional
-        Nominal coverages in [0, 1]; 0.05, 0.10, ..., 0.95 if not given.
+        Nominal coverages in [0, 1]. If not given, they are 0.05, 0.10, ..., 0.95.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean of the curves of the k outputs, in which opposite errors cancel, or one column for each.
+        Whether to return the mean of the curves of the k outputs, in which opposite errors cancel, or one column for each.
 
     Returns
     -------
@@ -203,21 +201,23 @@ def calibration_error(
 ) -> Score:
     """Distance between the :func:`calibration_curve` and the diagonal.
 
-    Not a score to train or select by: it does not reward sharpness, and perfect predictions still show about 0.33/√n
-    ("l1") by chance.
+    Do not train or select models by it: it does not reward sharpness, and even perfect predictions have an error of about
+    0.33/√n ("l1") by chance.
 
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     mean, std : arrays of the shape of y_true, or floats
-        Of the predictive distribution.
+        Mean and standard deviation of the predictive distribution.
     norm : {"l1", "l2", "max"}
-        Mean absolute, root mean square or largest difference over the levels.
+        Mean absolute difference, root mean square difference or largest difference over the levels.
     levels : array, optional
-        Nominal coverages in [0, 1]; 0.05, 0.10, ..., 0.95 if not given.
+        Nominal coverages in [0, 1]. If not given, they are 0.05, 0.10, ..., 0.95.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean of the errors of the k outputs, or an array with one for each.
+        Whether to return the mean of the errors of the k outputs, or an array with one for each.
 
     Returns
     -------
@@ -241,10 +241,7 @@ def residuals_of(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, *, positive
     y = check_targets(y_true)
     mu = check_like("mean", check_numbers("mean", mean), y.shape)
     sigma = check_like("std", check_numbers("std", std), y.shape)
-    if (sigma < 0).any():
-        raise ValueError(
-            f"std holds {first_of(sigma, sigma < 0)}; a standard deviation cannot be negative: was a logarithm given?"
-        )
+    check_not_negative("std", sigma, "a standard deviation cannot be negative; take the exponential of a logarithm first")
     if positive and (sigma == 0).any():
         raise ValueError(
             f"std holds {first_of(sigma, sigma == 0)}: a distribution without spread has no density. "

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kstonet.metrics.checks import Floats, Score, check_level, check_numbers, check_targets, first_of, mean_score
+from kstonet._checks import Floats, check_level, check_numbers, check_targets, first_of
+from kstonet.metrics.checks import Score, mean_score
 
 
 def coverage(
@@ -15,16 +16,18 @@ def coverage(
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
 ) -> Score:
-    """Share of observations inside their interval, bounds included.
+    """Share of observations inside their intervals, bounds included.
 
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     interval : array of shape (n, 2) or (n, k, 2)
-        Lower and upper bound, as ``predict_interval`` returns them. Bounds may be infinite.
+        Lower and upper bounds, as ``predict_interval`` returns them. Bounds may be infinite.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean over the k outputs, or an array with one value for each.
+        Whether to return the mean over the k outputs, or an array with one value for each.
 
     Returns
     -------
@@ -43,15 +46,16 @@ def coverage(
 def mean_width(interval: ArrayLike, *, sample_weight: ArrayLike | None = None, multioutput: str = "uniform_average") -> Score:
     """Mean width of intervals; infinite if one of them is.
 
-    Narrow is good only as far as :func:`coverage` holds; :func:`winkler_score` weighs the two.
+    Narrow intervals are better only if :func:`coverage` is kept; :func:`winkler_score` combines the two.
 
     Parameters
     ----------
     interval : array of shape (n, 2) or (n, k, 2)
-        Lower and upper bound, as ``predict_interval`` returns them.
+        Lower and upper bounds, as ``predict_interval`` returns them.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean over the k outputs, or an array with one value for each.
+        Whether to return the mean over the k outputs, or an array with one value for each.
 
     Returns
     -------
@@ -74,20 +78,23 @@ def winkler_score(
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
 ) -> Score:
-    """Interval score: the width, plus 2/(1 - coverage) times the distance by which the observation is missed.
+    """Interval score: the width, plus 2/(1 - coverage) times the distance of the observation from the interval.
 
-    Proper: in expectation it is least for the interval between the (1 ± coverage)/2 quantiles of the truth.
+    The score is proper: its expectation is smallest for the interval between the (1 ± coverage)/2 quantiles of the true
+    distribution.
 
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     interval : array of shape (n, 2) or (n, k, 2)
-        Lower and upper bound, as ``predict_interval`` returns them. Infinite bounds score infinity.
+        Lower and upper bounds, as ``predict_interval`` returns them. The score of infinite bounds is infinite.
     coverage : float
-        The nominal coverage that was asked of the intervals, as in ``predict_interval(X, coverage=0.95)``.
+        Nominal coverage of the intervals, as in ``predict_interval(X, coverage=0.95)``.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean over the k outputs, or an array with one value for each.
+        Whether to return the mean over the k outputs, or an array with one value for each.
 
     Returns
     -------
@@ -106,7 +113,7 @@ def winkler_score(
     lower, upper = _bounds(interval, y.shape)
     level = check_level("coverage", coverage)
     if level.ndim:
-        raise ValueError(f"coverage={coverage!r} must be a single number; score the intervals of each level on their own.")
+        raise ValueError(f"coverage={coverage!r} must be a single number; score the intervals of each level separately.")
     missed = np.maximum(lower - y, 0.0) + np.maximum(y - upper, 0.0)
     return mean_score(upper - lower + 2.0 / (1.0 - level) * missed, sample_weight, multioutput)
 

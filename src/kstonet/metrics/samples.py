@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kstonet.metrics.checks import Score, check_level, check_numbers, check_targets, mean_score
+from kstonet._checks import check_level, check_numbers, check_targets
+from kstonet.metrics.checks import Score, mean_score
 
 
 def pinball_loss(
@@ -23,14 +24,16 @@ def pinball_loss(
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     quantiles : array of shape (n, levels) or (n, k, levels)
-        Predicted quantiles, as ``predict_quantiles`` returns them; without the last axis if ``levels`` is one number.
-        They may cross, and may be infinite.
+        Predicted quantiles, as ``predict_quantiles`` returns them; without the last axis if ``levels`` is a number. They may
+        cross and may be infinite.
     levels : array of shape (levels,), or float
-        Probabilities strictly between 0 and 1.
+        Probabilities of the quantiles, strictly between 0 and 1.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean over the k outputs, or an array with one value for each.
+        Whether to return the mean over the k outputs, or an array with one value for each.
 
     Returns
     -------
@@ -68,20 +71,22 @@ def crps_samples(
 ) -> Score:
     """Continuous ranked probability score E|X - y| - ½E|X - X'| of predictions given by draws X.
 
-    Costs one sort of the draws, and one copy of them.
+    The computation copies and sorts the draws.
 
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     samples : array of shape (n, m) or (n, k, m)
-        m draws from the predictive distribution of every observation.
+        Draws from the predictive distribution of every observation, m for each.
     fair : bool
-        Without, the m draws are themselves the prediction, and the score is that of their empirical distribution. With, they
-        stand for the distribution they come from, and the score is an unbiased estimate of its own; it may be negative.
+        If False, the score is that of the empirical distribution of the m draws. If True, it is an unbiased estimate of the
+        score of the distribution that the draws come from, which may be negative; use it to compare predictions with different
+        numbers of draws.
     sample_weight : array of shape (n,), optional
-        Of the observations, not of the draws.
+        Weights of the observations. If not given, all have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean over the k outputs, or an array with one value for each.
+        Whether to return the mean over the k outputs, or an array with one value for each.
 
     Returns
     -------
@@ -105,7 +110,7 @@ def crps_samples(
         raise ValueError(f"samples has shape {draws.shape}; it must be ({expected}), m draws for every entry of y_true.")
     m = draws.shape[-1]
     if fair and m == 1:
-        raise ValueError("samples holds one draw each, fair=True needs at least two: draw more, or set fair=False.")
+        raise ValueError("samples holds one draw per observation, fair=True needs at least two: draw more, or set fair=False.")
     distance = draws - y[..., None]  # from y, so that a common offset costs the spread no digits
     distance.sort(axis=-1)
     # ½·ΣΣ|xᵢ - xⱼ| = Σ(2i - m - 1)·x₍ᵢ₎ over the order statistics, i = 1..m.

@@ -24,13 +24,16 @@ def crps_student(
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     mean, std : arrays of the shape of y_true, or floats
-        Of the predictive distribution. ``std`` is its standard deviation, not its scale; it may be zero, not negative.
+        Mean and standard deviation of the predictive distribution. ``std`` is not the scale parameter; it must not be negative,
+        and may be zero.
     df : float
-        Degrees of freedom, more than 2; infinite for the Gaussian.
+        Degrees of freedom, greater than 2. Infinity gives the Gaussian distribution.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean over the k outputs, or an array with one value for each.
+        Whether to return the mean over the k outputs, or an array with one value for each.
 
     Returns
     -------
@@ -76,13 +79,15 @@ def nll_student(
     Parameters
     ----------
     y_true : array of shape (n,) or (n, k)
+        Observed values.
     mean, std : arrays of the shape of y_true, or floats
-        Of the predictive distribution. ``std`` is its standard deviation, not its scale, and must be positive.
+        Mean and standard deviation of the predictive distribution. ``std`` is not the scale parameter and must be positive.
     df : float
-        Degrees of freedom, more than 2; infinite for the Gaussian.
+        Degrees of freedom, greater than 2. Infinity gives the Gaussian distribution.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     multioutput : {"uniform_average", "raw_values"}
-        The mean over the k outputs, or an array with one value for each.
+        Whether to return the mean over the k outputs, or an array with one value for each.
 
     Returns
     -------

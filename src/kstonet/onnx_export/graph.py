@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._words import readable_bytes
+
 OPSET, IR_VERSION = 17, 8  # of 2022, so that runtimes need not be the newest; onnxruntime 1.15 to 1.31 are tried
 LARGEST = 2**31 - 2**20  # bytes of a protobuf message, less some room for the nodes
 
@@ -225,7 +227,7 @@ class Graph:
         size = sum(len(constant.raw_data) for constant in self._constants.values())
         if size > LARGEST:
             raise ValueError(
-                f"the model holds {size / 2**30:.1f} GiB of support vectors and factors, and an ONNX file at most 2 GiB. "
+                f"the model holds {readable_bytes(size)} of support vectors and factors, and an ONNX file at most 2 GiB. "
                 "Export means only, with return_std=False, or fit with fewer rows or units."
             )
         infos = []

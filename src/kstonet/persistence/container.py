@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import secrets
 import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kstonet._files import destination, write_whole
 from kstonet.persistence.errors import ModelFileError
 
 FORMAT = "kstonet"
@@ -65,40 +63,6 @@ def write(path: Path, description: dict[str, Any], tensors: dict[str, np.ndarray
     """Write a model file, whole or not at all."""
     content = serialised(description, tensors)
     write_whole(destination(path, "model.kstonet"), content)
-
-
-def destination(path: Path, example: str) -> Path:
-    """Where a file is to be written; ``example`` is a name for it where a folder is given."""
-    path = Path(os.path.realpath(path))  # through a link, so that the link stays one
-    if path.is_dir():
-        raise IsADirectoryError(f"path={str(path)!r} is a folder; name a file in it, such as {str(path / example)!r}.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"path={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first.")
-    return path
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name beside its place, and move it there when it is on the disk.
-
-    Whatever happens before the move, an older file stays as it is; after it, the new one is complete. A process that is killed
-    meanwhile leaves the temporary file, ``.NAME.*.tmp``, behind.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):  # moved, or never made
-            temporary.unlink()
-    if os.name == "posix":  # the move itself
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

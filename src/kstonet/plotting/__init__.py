@@ -1,7 +1,7 @@
-"""Pictures of predictions, their uncertainty and the training, in scikit-learn's manner.
+"""Displays of predictions, their uncertainty and the training, following scikit-learn's display API.
 
-Every display has ``from_estimator``, a constructor from plain arrays, and ``plot``; all accept ``ax`` to draw into a figure of
-yours. Needs matplotlib, the extra ``kstonet[plot]``, which is imported when something is drawn and not before.
+Every display has ``from_estimator``, a constructor from plain arrays, and ``plot``. All accept ``ax`` to draw into an existing
+figure. They need matplotlib (extra ``kstonet[plot]``), which is imported only when something is drawn.
 """
 
 from kstonet.plotting.coverage import CoverageDisplay

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
+from kstonet._checks import Floats
 from kstonet.metrics import coverage
-from kstonet.metrics.checks import Floats
 from kstonet.metrics.gaussian import LEVELS
 from kstonet.plotting.inputs import model_name, predicted_as, predicted_by, read_intervals
 from kstonet.plotting.style import (
@@ -31,26 +31,30 @@ GRID = np.linspace(0.0, 1.0, 201)
 
 
 class CoverageDisplay(Display):
-    """Share of observations inside their intervals against the share that was promised.
+    """Observed against nominal coverage of prediction intervals.
 
-    Below the diagonal the model is overconfident, above it too cautious. The grey band holds, at every level, 95 % of the
-    shares that right intervals would show for so many independent observations (binomial); the levels of one curve move
-    together, so a whole curve leaves it more often. Give the ``ax_`` of one display to the next to compare models.
+    Below the diagonal the model is overconfident, above it underconfident. At every level, intervals with the nominal coverage
+    stay inside the grey band with probability 95 % for independent observations (binomial). The levels of a curve are
+    correlated, and a whole curve leaves the band more often than that. To compare models, pass the ``ax_`` of one display to
+    the next.
 
     Parameters
     ----------
     nominal, observed : ndarray of shape (levels,)
+        Nominal coverages, and the observed ones.
     n_samples : int
-        Observations behind the shares.
+        Number of observations behind the shares.
     name : str, optional
-        Of the model, for the legend.
+        Name of the model in the legend.
 
     Attributes
     ----------
     line_ : Line2D
+        The curve.
     band_ : FillBetweenPolyCollection or None
-        None where the axes had the same band already.
+        The binomial band; None if the axes already had the same band.
     ax_, figure_ : Axes, Figure
+        Where the display was drawn.
 
     Examples
     --------
@@ -88,19 +92,22 @@ class CoverageDisplay(Display):
         Parameters
         ----------
         model : fitted regressor
-            With ``predict_dist(X)`` or ``predict(X, return_std=True)``; also inside a pipeline or a search.
+            A model with ``predict_dist(X)`` or ``predict(X, return_std=True)``, also as the last step of a pipeline or inside a
+            search.
         X : array-like of shape (n_samples, n_features)
+            Rows to predict. Use rows that the model was not trained on.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Observed targets of these rows.
         levels : array-like, optional
-            Nominal coverages; 0.05, 0.10, ..., 0.95 if not given.
+            Nominal coverages. If not given, they are 0.05, 0.10, ..., 0.95.
         target : int, optional
-            Which of several targets.
+            Index of the target to draw; needed if there are several.
         name : str, optional
-            If not given, the name of the class.
+            Name of the model in the legend. If not given, the name of its class.
         ax : Axes, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -130,15 +137,19 @@ class CoverageDisplay(Display):
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, k)
+            Observed values.
         mean, std : array-like of the shape of y_true, or float
+            Mean and standard deviation of every prediction.
         levels : array-like, optional
-            Nominal coverages; 0.05, 0.10, ..., 0.95 if not given.
+            Nominal coverages. If not given, they are 0.05, 0.10, ..., 0.95.
         target : int, optional
-            Which of k targets.
+            Index of the target to draw; needed if there are several.
         name : str, optional
+            Name of the model in the legend.
         ax : Axes, optional
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -167,16 +178,19 @@ class CoverageDisplay(Display):
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, k)
+            Observed values.
         intervals : array-like of shape (n, 2, levels) or (n, k, 2, levels)
-            As ``predict_interval`` returns them.
+            Intervals, as ``predict_interval`` returns them.
         levels : array-like of shape (levels,)
-            What they promise.
+            Nominal coverages of the intervals.
         target : int, optional
-            Which of k targets.
+            Index of the target to draw; needed if there are several.
         name : str, optional
+            Name of the model in the legend.
         ax : Axes, optional
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -207,14 +221,15 @@ class CoverageDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         name : str, optional
-            For the legend, in place of the display's own.
+            Name in the legend, in place of that of the display.
         band, ref_line : bool
             Whether to draw the binomial band and the diagonal.
         legend : bool
+            Whether to draw a legend.
         **line_options
-            Of the curve, as for ``Axes.plot``.
+            Properties of the curve, as for ``Axes.plot``.
 
         Returns
         -------

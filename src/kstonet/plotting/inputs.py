@@ -1,8 +1,7 @@
-"""What all displays read: models, plain arrays, one target of several, one feature of several."""
+"""Inputs of all displays: models or plain arrays, one target and one feature of several."""
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kstonet.metrics.checks import Floats, check_like, check_numbers, first_of
+from kstonet._checks import Floats, check_like, check_not_negative, check_numbers, check_targets, position
 from kstonet.uncertainty.distribution import PredictiveDistribution, probabilities
 
 TOTAL = "total"  # the source of a variance that is known as a whole only
@@ -19,7 +18,7 @@ TOTAL = "total"  # the source of a variance that is known as a whole only
 
 @dataclass(frozen=True)
 class Predicted:
-    """What is predicted for one target."""
+    """The prediction for one target."""
 
     distribution: PredictiveDistribution
     column: int
@@ -63,14 +62,14 @@ def model_name(model: Any, name: str | None) -> str:
 
 
 def predicted_by(model: Any, X: Any, target: int | None) -> Predicted:
-    """What a model predicts for one target at some rows."""
+    """The prediction of a model for one target."""
     model, X = _unwrapped(model, X)
     distribution = model.predict_dist(X) if hasattr(model, "predict_dist") else _gaussian(*_mean_and_std(model, X))
     return Predicted(distribution, chosen_column(target, distribution.means.shape[1]))
 
 
 def predicted_as(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, target: int | None) -> Predicted:
-    """The same from plain arrays."""
+    """The prediction of one target from plain arrays."""
     k = _table("y_true", y_true).shape[1]
     return Predicted(_gaussian(spread("mean", mean, y_true), spread("std", std, y_true)), chosen_column(target, k))
 
@@ -85,7 +84,7 @@ def read_intervals(
     expected = (*shape, 2, *np.shape(coverage))
     if bounds.shape != expected:
         raise ValueError(
-            f"intervals has shape {bounds.shape}; y_true of shape {shape} and {called}={coverage!r} ask for {expected}, as "
+            f"intervals has shape {bounds.shape}; y_true of shape {shape} and {called}={coverage!r} need {expected}, as "
             "predict_interval returns them."
         )
     column = chosen_column(target, y.shape[1])
@@ -101,13 +100,10 @@ def chosen_column(target: Any, k: int) -> int:
         if k == 1:
             return 0
         raise ValueError(f"target=None, but there are {k} targets; choose the one to draw with target=0 to target={k - 1}.")
-    try:
-        column = operator.index(target)
-    except TypeError:
-        column = k
-    if not -k <= column < k:
+    column = position(target, k)
+    if column is None:
         raise ValueError(f"target={target!r} must be the index of one of the {k} targets, 0 to {k - 1}.")
-    return column % k
+    return column
 
 
 def feature_values(X: Any, feature: int | str) -> tuple[Floats, str]:
@@ -115,7 +111,7 @@ def feature_values(X: Any, feature: int | str) -> tuple[Floats, str]:
     names = None if getattr(X, "columns", None) is None else [str(name) for name in X.columns]
     table = np.asarray(X)
     if table.ndim != 2:
-        raise ValueError(f"X has shape {table.shape}; feature={feature!r} asks for a column of an array of two dimensions.")
+        raise ValueError(f"X has shape {table.shape}; feature={feature!r} needs an array of two dimensions.")
     p = table.shape[1]
     if isinstance(feature, str):
         if names is None:
@@ -126,13 +122,10 @@ def feature_values(X: Any, feature: int | str) -> tuple[Floats, str]:
             raise ValueError(f"feature={feature!r} is not among the columns of X: {', '.join(names[:20])}.")
         column = names.index(feature)
     else:
-        try:
-            column = operator.index(feature)
-        except TypeError:
-            column = p
-        if not -p <= column < p:
+        place = position(feature, p)
+        if place is None:
             raise ValueError(f"feature={feature!r} must be the name of a column of X or its index, 0 to {p - 1}.")
-        column %= p
+        column = place
     return check_numbers(f"X[:, {column}]", table[:, column]), f"feature {column}" if names is None else names[column]
 
 
@@ -151,17 +144,6 @@ def row_values(name: str, values: ArrayLike, n: int) -> Floats:
     return array
 
 
-def whole_number(name: str, value: Any, at_least: int = 1) -> int:
-    """A count."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = at_least - 1
-    if number < at_least:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {at_least}.")
-    return number
-
-
 def innermost(model: Any) -> Any:
     """The estimator inside searches and pipelines."""
     while hasattr(model, "best_estimator_") or isinstance(model, Pipeline):
@@ -170,7 +152,7 @@ def innermost(model: Any) -> Any:
 
 
 def _unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
-    """The estimator inside searches and pipelines, and the rows as it sees them: neither hands on ``predict_dist``."""
+    """The estimator inside searches and pipelines, which do not forward ``predict_dist``, and the transformed rows."""
     while hasattr(model, "best_estimator_") or isinstance(model, Pipeline):
         if not isinstance(model, Pipeline):
             model = model.best_estimator_
@@ -196,8 +178,7 @@ def _mean_and_std(model: Any, X: Any) -> tuple[Any, Any]:
 def _gaussian(mean: ArrayLike, std: ArrayLike) -> PredictiveDistribution:
     """N(mean, std²) from (n,) or (n, k) arrays."""
     means, deviations = _table("mean", mean), _table("std", std)
-    if (deviations < 0).any():
-        raise ValueError(f"std holds {first_of(deviations, deviations < 0)}; a standard deviation cannot be negative.")
+    check_not_negative("std", deviations, "a standard deviation cannot be negative")
     covariance = np.einsum("nk,kl->nkl", deviations**2, np.eye(means.shape[1]))
     return PredictiveDistribution(means, {TOTAL: covariance}, single=False)
 
@@ -208,7 +189,5 @@ def spread(name: str, values: ArrayLike, y_true: ArrayLike) -> Floats:
 
 
 def _table(name: str, values: ArrayLike) -> Floats:
-    array = check_numbers(name, values)
-    if array.ndim not in (1, 2) or array.size == 0:
-        raise ValueError(f"{name} has shape {array.shape}; it must be (n,) or (n, k) with at least one row and one column.")
+    array = check_targets(values, name)
     return array.reshape(len(array), -1)

@@ -1,4 +1,4 @@
-"""Prediction intervals beside what was observed."""
+"""Prediction intervals with the observations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kstonet.metrics.checks import Floats, check_choice
+from kstonet._checks import Floats, check_choice, whole_number
 from kstonet.plotting.inputs import (
     Predicted,
     feature_values,
@@ -17,7 +17,6 @@ from kstonet.plotting.inputs import (
     row_values,
     spread,
     target_name,
-    whole_number,
 )
 from kstonet.plotting.style import BLUE, VERMILLION, Display, count_on_x, legend_above_data, require_matplotlib, shades
 from kstonet.uncertainty.distribution import probabilities
@@ -33,33 +32,34 @@ BASE = "#56B4E9"  # of the intervals
 class IntervalDisplay(Display):
     """Prediction intervals at some test points, with the observations: the figure of the paper's Section 5.2.
 
-    The horizontal axis counts the points, or shows one feature. Made by ``from_estimator``, ``from_predictions`` (mean and
-    standard deviation) or ``from_intervals`` (bounds of any origin).
+    The horizontal axis counts the points or shows one feature. Use ``from_estimator``, ``from_predictions`` (mean and standard
+    deviation) or ``from_intervals`` (bounds).
 
     Parameters
     ----------
     y_true, mean : ndarray of shape (n,)
-        Observations, and predictions to draw with the intervals.
+        Observed values, and predictions to draw with the intervals.
     intervals : ndarray of shape (n, 2, levels)
         Lower and upper bounds; they may be infinite.
     coverage : ndarray of shape (levels,)
-        What the intervals promise, the largest first.
+        Nominal coverages of the intervals, the largest first.
     x : ndarray of shape (n,), optional
         Values of a feature for the horizontal axis.
     x_name, y_name : str, optional
-        Of the axes.
+        Labels of the axes.
     x_alone : bool
-        Whether the predictions depend on ``x`` only: then they are a curve and the intervals a band.
+        Whether the predictions depend on ``x`` only. If True, they are drawn as a curve and the intervals as a band.
 
     Attributes
     ----------
     rows_ : ndarray
-        The rows that are drawn, from left to right.
+        Indices of the rows that are drawn, from left to right.
     intervals_ : list
         One artist (bars, lines or a band) per coverage, the widest first.
     mean_, covered_, missed_ : Line2D
         Predictions, and observations inside and outside the widest interval.
     ax_, figure_ : Axes, Figure
+        Where the display was drawn.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class IntervalDisplay(Display):
     >>> len(display.rows_), len(display.intervals_)
     (20, 2)
 
-    Any prediction will do:
+    From the predictions of any model:
 
     >>> display = IntervalDisplay.from_predictions([1.0, 2.0, 9.0], mean=[1.1, 1.8, 3.0], std=0.5)
     >>> display.missed_.get_xydata().tolist()
@@ -115,19 +115,22 @@ class IntervalDisplay(Display):
         Parameters
         ----------
         model : fitted regressor
-            With ``predict_dist(X)`` or ``predict(X, return_std=True)``; also inside a pipeline or a search.
+            A model with ``predict_dist(X)`` or ``predict(X, return_std=True)``, also as the last step of a pipeline or inside a
+            search.
         X : array-like of shape (n_samples, n_features)
+            Rows to predict. Use rows that the model was not trained on.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Observed targets of these rows.
         coverage : float or sequence of float, default=0.95
-            Several are drawn as shades.
+            Nominal coverage. Several coverages are drawn in shades of one colour.
         target : int, optional
-            Which of several targets.
+            Index of the target to draw; needed if there are several.
         feature : int or str, optional
-            Column of X for the horizontal axis, by index or name.
+            Column of X on the horizontal axis, by index or name. If not given, the axis counts the points.
         ax : Axes, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -160,16 +163,19 @@ class IntervalDisplay(Display):
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, k)
+            Observed values.
         mean, std : array-like of the shape of y_true, or float
+            Mean and standard deviation of every prediction.
         coverage : float or sequence of float, default=0.95
-            Several are drawn as shades.
+            Nominal coverage. Several coverages are drawn in shades of one colour.
         target : int, optional
-            Which of k targets.
+            Index of the target to draw; needed if there are several.
         x, x_name : array-like of shape (n,) and str, optional
             Values for the horizontal axis, and their name.
         ax : Axes, optional
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -194,24 +200,26 @@ class IntervalDisplay(Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw intervals as given.
+        """Draw given intervals.
 
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, k)
+            Observed values.
         intervals : array-like of shape (n, 2) or (n, k, 2), with one more axis (levels,) for several coverages
-            As ``predict_interval`` returns them.
+            Intervals, as ``predict_interval`` returns them.
         coverage : float or sequence of float, default=0.95
-            What the intervals promise.
+            Nominal coverage of the intervals.
         mean : array-like of the shape of y_true, optional
-            The predictions; if not given, the middle of the narrowest intervals.
+            Predictions. If not given, the midpoints of the narrowest intervals.
         target : int, optional
-            Which of k targets.
+            Index of the target to draw; needed if there are several.
         x, x_name : array-like of shape (n,) and str, optional
             Values for the horizontal axis, and their name.
         ax : Axes, optional
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -252,17 +260,19 @@ class IntervalDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         n_points : int, optional
-            Draw this many rows, spread evenly over the data; if not given 20, or over a feature 60, or all of them as a band.
+            Number of rows to draw, spread evenly over the data. If not given, it is 20, or 60 over a feature; a band uses all
+            rows.
         sort : {"prediction", "width", None}
-            Order of the points, where the horizontal axis counts them; None keeps that of the rows.
+            Order of the points, if the horizontal axis counts them. None keeps the order of the rows.
         style : {"auto", "bars", "band"}
-            One interval per point, or a band through them. "auto" is a band over the only feature of X and bars otherwise:
-            over one of several features the predictions are no curve.
+            ``"bars"`` draws one interval per point and ``"band"`` a band through them. ``"auto"`` draws a band if X has one
+            feature, and bars otherwise, because predictions over one of several features are not a curve.
         color, covered_color, missed_color : colours
-            Of the intervals, and of the observations inside and outside the widest of them.
+            Colours of the intervals, and of the observations inside and outside the widest interval.
         legend : bool
+            Whether to draw a legend.
 
         Returns
         -------
@@ -271,7 +281,7 @@ class IntervalDisplay(Display):
         check_choice("sort", sort, ("prediction", "width", None))
         check_choice("style", style, ("auto", "bars", "band"))
         if self.x is not None and sort is not None:
-            raise ValueError(f"sort={sort!r} orders points that are counted; over a feature leave it out.")
+            raise ValueError(f"sort={sort!r} needs a horizontal axis that counts the points; leave it out with a feature.")
         band = style == "band" or (style == "auto" and self.x is not None and self.x_alone)
         self.rows_ = rows = self._rows(n_points, sort, band)
         ax = self._draw_on(ax)

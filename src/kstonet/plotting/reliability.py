@@ -1,4 +1,4 @@
-"""How often a classifier is right where it is so and so sure."""
+"""Reliability of predicted class probabilities."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import beta
 
+from kstonet._checks import Floats
 from kstonet.metrics import ReliabilityCurve, reliability_curve
-from kstonet.metrics.checks import Floats
 from kstonet.plotting.inputs import model_name
 from kstonet.plotting.style import REFERENCE, Display, mark_model, next_color, once, require_matplotlib, unit_square
 
@@ -21,28 +21,31 @@ class ReliabilityDisplay(Display):
     """Observed frequency against predicted probability, bin by bin.
 
     Below the diagonal the model is overconfident. Every point has the 95 % confidence interval of its frequency (Clopper and
-    Pearson): a long bar is a bin with few predictions. The legend shows the mean distance from the diagonal, weighed by the
-    predictions in the bins: the expected calibration error. Give the ``ax_`` of one display to the next to compare models.
+    Pearson); a long bar indicates a bin with few predictions. The legend shows the expected calibration error, the mean
+    distance from the diagonal weighted by the predictions in the bins. To compare models, pass the ``ax_`` of one display to
+    the next.
 
     Parameters
     ----------
     curve : ReliabilityCurve
-        Of :func:`kstonet.metrics.reliability_curve`.
+        The result of :func:`kstonet.metrics.reliability_curve`.
     n_samples : int
-        Predictions behind the curve.
+        Number of predictions behind the curve.
     label : optional
-        The class whose probability is shown; None is the most probable class of every row.
+        The class whose probability is shown. None stands for the most probable class of every row.
     name : str, optional
-        Of the model, for the legend.
+        Name of the model in the legend.
 
     Attributes
     ----------
     line_ : Line2D
+        The curve.
     bars_ : LineCollection
         The confidence intervals of the frequencies.
     error : float
         Expected calibration error of the bins.
     ax_, figure_ : Axes, Figure
+        Where the display was drawn.
 
     Examples
     --------
@@ -57,7 +60,7 @@ class ReliabilityDisplay(Display):
     >>> len(display.line_.get_xdata()) <= 5, 0 <= display.error <= 1
     (True, True)
 
-    Any probabilities will do:
+    From the probabilities of any model:
 
     >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 1], [0.2, 0.6, 0.9, 0.9], label=1, n_bins=2)
     >>> display.line_.get_ydata()
@@ -87,20 +90,23 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         model : fitted classifier
-            With ``predict_proba``.
+            A model with ``predict_proba``.
         X : array-like of shape (n_samples, n_features)
+            Rows to predict. Use rows that the model was not trained on.
         y : array-like of shape (n_samples,)
+            Observed targets of these rows.
         label : one of the classes, optional
-            Show the probability of this class; if not given, that of the most probable class of every row.
+            The class whose probability is shown. If not given, it is the most probable class of every row.
         n_bins : int, default=10
+            Number of bins.
         strategy : {"uniform", "quantile"}
-            Bins of equal width, or of equal mass.
+            Whether bins have equal widths or equal numbers of rows.
         name : str, optional
-            If not given, the name of the class.
+            Name of the model in the legend. If not given, the name of its class.
         ax : Axes, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -109,8 +115,8 @@ class ReliabilityDisplay(Display):
         require_matplotlib(f"{cls.__name__}.from_estimator")
         if not hasattr(model, "predict_proba"):
             raise TypeError(
-                f"model={type(model).__name__} has no predict_proba; give a classifier that has, or IntervalDisplay and "
-                "CoverageDisplay a regressor."
+                f"model={type(model).__name__} has no predict_proba; use a classifier that has, or IntervalDisplay and "
+                "CoverageDisplay for a regressor."
             )
         called = model_name(model, name)
         given: dict[str, Any] = {"labels": model.classes_, "label": label, "n_bins": n_bins, "strategy": strategy}
@@ -137,18 +143,22 @@ class ReliabilityDisplay(Display):
         y_true : array-like of shape (n,)
             Class labels.
         proba : array-like of shape (n, classes), or (n,)
-            Probabilities as ``predict_proba`` returns them; for two classes also those of the second label alone.
+            Probabilities as ``predict_proba`` returns them. For two classes, an array of shape (n,) holds those of the second
+            label.
         label : one of the labels, optional
-            Show the probability of this class; if not given, that of the most probable class of every row.
+            The class whose probability is shown. If not given, it is the most probable class of every row.
         labels : array-like of shape (classes,), optional
-            What the columns of ``proba`` mean, as in ``model.classes_``; if not given, the sorted labels of ``y_true``.
+            Labels of the columns of ``proba``, as in ``model.classes_``. If not given, the sorted labels of ``y_true``.
         n_bins : int, default=10
+            Number of bins.
         strategy : {"uniform", "quantile"}
-            Bins of equal width, or of equal mass.
+            Whether bins have equal widths or equal numbers of rows.
         name : str, optional
+            Name of the model in the legend.
         ax : Axes, optional
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -173,14 +183,15 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         name : str, optional
-            For the legend, in place of the display's own.
+            Name in the legend, in place of that of the display.
         bars, ref_line : bool
             Whether to draw the confidence intervals and the diagonal.
         legend : bool
+            Whether to draw a legend.
         **line_options
-            Of the curve, as for ``Axes.plot``.
+            Properties of the curve, as for ``Axes.plot``.
 
         Returns
         -------

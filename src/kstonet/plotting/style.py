@@ -1,4 +1,4 @@
-"""What all displays share: matplotlib on demand, colours that everybody can tell apart, room for the legend."""
+"""Helpers of all displays: import of matplotlib, colours that are distinct for colour-blind readers, legends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TALLEST = 0.3  # share of the axes a legend may take before its letters are made
 
 
 def require_matplotlib(caller: str) -> None:
-    """Raise the error that says how to get matplotlib, before anything is computed."""
+    """Raise an error with the command that installs matplotlib, before anything is computed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -100,11 +100,12 @@ def legend_above_data(
 ) -> None:
     """Put the legend inside the axes and raise their upper limit until no data lie behind it.
 
-    Outside the axes it would meet titles and neighbours, and in the corner that matplotlib thinks best it may hide data.
+    A legend outside the axes could overlap titles and neighbours, and one in the corner that matplotlib chooses may hide data.
 
     Parameters
     ----------
     ax : Axes
+        Axes to draw in. If not given, a new figure is made.
     bottom : float, optional
         Lower limit of the vertical axis, if not that of the data.
     limits : (float, float), optional

@@ -1,4 +1,4 @@
-"""The path of a training, and where its time went."""
+"""Loss and running time of a training."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from kstonet.metrics.checks import Floats, check_choice
+from kstonet._checks import Floats, check_choice
 from kstonet.plotting.inputs import innermost, model_name
 from kstonet.plotting.style import (
     AREAS,
@@ -26,36 +26,38 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SECONDS = "seconds"
-VALIDATION = ("validation_", "val_")  # what the estimators and the baselines put before a measure of validation rows
+VALIDATION = ("validation_", "val_")  # what the histories of different models put before a measure of validation rows
 
 
 class TrainingPathDisplay(Display):
-    """Loss of the training and validation rows, per iteration or second; where asked, with the seconds by part.
+    """Loss of the training and validation rows per iteration or second, optionally with the seconds of every part.
 
-    Reads ``history_`` of every estimator and baseline of this library. Give the ``axes_`` of one display to the next to
-    compare models.
+    The display reads ``history_`` of every estimator of this library, and of other models with a history of this form. To
+    compare models, pass the ``axes_`` of one display to the next.
 
     Parameters
     ----------
     train : ndarray of shape (iterations,)
+        Measure on the training rows.
     validation : ndarray of shape (iterations,), optional
+        Measure on the validation rows.
     parts : dict of ndarray of shape (iterations,), optional
-        Seconds by part of an iteration.
+        Seconds of every part of an iteration.
     metric : str
-        What ``train`` and ``validation`` measure.
+        Name of the measure in ``train`` and ``validation``.
     name : str, optional
-        Of the model, for the legend.
+        Name of the model in the legend.
 
     Attributes
     ----------
     seconds : ndarray of shape (iterations,) or None
-        Since the start of the training, at the end of every iteration.
+        Seconds since the start of the training, at the end of every iteration.
     train_, validation_ : Line2D
-        ``validation_`` is None without validation rows.
+        The curves; ``validation_`` is None without validation rows.
     bars_ : dict of BarContainer
-        By part; empty without the second panel.
+        The bars of every part; empty without the second panel.
     ax_, axes_, figure_ : Axes, ndarray of Axes, Figure
-        ``axes_`` holds the panels: the path and, where drawn, the seconds.
+        ``axes_`` holds the panels: the path and, if drawn, the seconds.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class TrainingPathDisplay(Display):
     >>> len(display.validation_.get_ydata()), sorted(display.bars_)
     (5, ['first layer', 'impute', 'regressions'])
 
-    Records of any origin:
+    From records:
 
     >>> display = TrainingPathDisplay.from_history([{"loss": 2.0}, {"loss": 1.0}])
     >>> display.train_.get_ydata()
@@ -106,18 +108,18 @@ class TrainingPathDisplay(Display):
         Parameters
         ----------
         model : fitted estimator
-            With ``history_``; also inside a pipeline or a search.
+            A model with ``history_``, also as the last step of a pipeline or inside a search.
         X, y
-            Not used; there for the sake of one signature for all displays.
+            Not used; present because all displays share one signature.
         metric : str, default="loss"
-            A measure in the records, such as "loss" (mean squared error of standardised targets, or negative log-likelihood)
-            or "score".
+            Name of a measure in the records, such as "loss" (mean squared error of standardised targets, or negative
+            log-likelihood) or "score".
         name : str, optional
-            If not given, the name of the class.
+            Name of the model in the legend. If not given, the name of its class.
         ax : Axes or two of them, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -126,9 +128,7 @@ class TrainingPathDisplay(Display):
         require_matplotlib(f"{cls.__name__}.from_estimator")
         history = getattr(innermost(model), "history_", None)
         if history is None:
-            raise TypeError(
-                f"model={type(innermost(model)).__name__} has no history_; is it fitted? Otherwise use from_history."
-            )
+            raise TypeError(f"model={type(innermost(model)).__name__} has no history_; fit it first, or use from_history.")
         return cls.from_history(history, metric=metric, name=model_name(model, name), ax=ax, **options)
 
     @classmethod
@@ -146,13 +146,16 @@ class TrainingPathDisplay(Display):
         Parameters
         ----------
         history : sequence of dict
-            With the measure ``metric``; validation rows' as "validation_" or "val_" and its name; seconds as "seconds" or, by
-            part, "seconds_" and the name of the part.
+            One record per iteration with the measure ``metric``. A prefix "validation_" or "val_" marks the measure on
+            validation rows. Seconds are in "seconds" or, for every part, in "seconds_" and the name of the part.
         metric : str, default="loss"
+            Name of the measure to draw.
         name : str, optional
+            Name of the model in the legend.
         ax : Axes or two of them, optional
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -188,17 +191,20 @@ class TrainingPathDisplay(Display):
         Parameters
         ----------
         ax : Axes or two of them, optional
-            Where to draw, two for ``parts=True``; if not given, in a new figure.
+            Axes to draw in, two of them for ``parts=True``. If not given, a new figure is made.
         against : {"iteration", "seconds"}
-            The horizontal axis. Seconds are those of the iterations: without set-up, and without what follows the last.
+            Quantity of the horizontal axis. Seconds are those of the iterations, without the set-up before the first and the
+            work after the last.
         parts : bool
-            Draw a second panel with the seconds of the whole training by part.
+            Whether to draw a second panel with the total seconds of every part.
         log : bool
-            Logarithmic vertical axis.
+            Whether the vertical axis is logarithmic.
         name : str, optional
-            For the legend, in place of the display's own.
+            Name in the legend, in place of that of the display.
         color : optional
+            Colour of the model. If not given, the next one of the palette.
         legend : bool
+            Whether to draw a legend.
 
         Returns
         -------
@@ -207,7 +213,7 @@ class TrainingPathDisplay(Display):
         check_choice("against", against, ("iteration", SECONDS))
         if (parts or against == SECONDS) and self.seconds is None:
             wish = "parts=True" if parts else "against='seconds'"
-            raise ValueError(f"{wish} needs records of seconds, which the history does not hold; leave it out.")
+            raise ValueError(f"{wish} needs seconds in the history, which has none; leave it out.")
         self.axes_ = panels = self._panels(ax, parts)
         called = (self.name if name is None else name) or "model"
         self._draw_path(panels[0], against, log, called, color)

@@ -1,4 +1,4 @@
-"""Where the variance of a prediction comes from."""
+"""Sources of the predictive variance."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kstonet.metrics.checks import Floats, check_numbers, first_of
-from kstonet.plotting.inputs import TOTAL, predicted_by, row_values, whole_number
+from kstonet._checks import Floats, check_not_negative, check_numbers, whole_number
+from kstonet.plotting.inputs import TOTAL, predicted_by, row_values
 from kstonet.plotting.style import AREAS, Display, count_on_x, legend_above_data, require_matplotlib
 
 if TYPE_CHECKING:
@@ -25,15 +25,16 @@ class VarianceSourcesDisplay(Display):
     Parameters
     ----------
     sources : dict of ndarray of shape (n,)
-        Variances, in the order from the bottom to the top.
+        Variances of every source, in the order from the bottom to the top.
 
     Attributes
     ----------
     rows_ : ndarray
-        The rows that are drawn, from left to right.
+        Indices of the rows that are drawn, from left to right.
     areas_ : dict of StepPatch
-        By source.
+        The areas of the sources.
     ax_, figure_ : Axes, Figure
+        Where the display was drawn.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class VarianceSourcesDisplay(Display):
     >>> list(display.areas_)
     ['noise', 'first layer', 'regression layers', 'between iterations']
 
-    Sources of any origin:
+    From given variances:
 
     >>> display = VarianceSourcesDisplay.from_sources({"noise": [1.0, 1.0], "model": [3.0, 0.5]})
     >>> display.rows_  # the second row has the smaller total
@@ -67,16 +68,17 @@ class VarianceSourcesDisplay(Display):
         Parameters
         ----------
         model : fitted regressor
-            With ``predict_dist(X)``; also inside a pipeline or a search.
+            A model with ``predict_dist(X)``, also as the last step of a pipeline or inside a search.
         X : array-like of shape (n_samples, n_features)
+            Rows to predict. Use rows that the model was not trained on.
         y
-            Not used; there for the sake of one signature for all displays.
+            Not used; present because all displays share one signature.
         target : int, optional
-            Which of several targets.
+            Index of the target to draw; needed if there are several.
         ax : Axes, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -90,15 +92,16 @@ class VarianceSourcesDisplay(Display):
 
     @classmethod
     def from_sources(cls, sources: Mapping[str, ArrayLike], *, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw variances as given.
+        """Draw given variances.
 
         Parameters
         ----------
         sources : mapping of str to array-like of shape (n,)
-            Such as ``model.predict_dist(X).variance_by_source``.
+            Variances of every source, such as ``model.predict_dist(X).variance_by_source``.
         ax : Axes, optional
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -110,8 +113,7 @@ class VarianceSourcesDisplay(Display):
         n = np.size(check_numbers("sources", next(iter(sources.values()))))
         read = {source: row_values(f"sources[{source!r}]", values, n) for source, values in sources.items()}
         for source, values in read.items():
-            if (values < 0).any():
-                raise ValueError(f"sources[{source!r}] holds {first_of(values, values < 0)}; a variance cannot be negative.")
+            check_not_negative(f"sources[{source!r}]", values, "a variance cannot be negative")
         if n == 0:
             raise ValueError("sources holds no rows; there is nothing to draw.")
         return cls(read).plot(ax, **options)
@@ -122,12 +124,13 @@ class VarianceSourcesDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         shares : bool
-            Draw shares of the total in place of variances.
+            Whether to draw shares of the total instead of variances.
         n_points : int, optional
-            Draw this many rows, spread evenly over the totals; all of them if not given.
+            Number of rows to draw, spread evenly over the sorted totals. If not given, all rows are drawn.
         legend : bool
+            Whether to draw a legend.
 
         Returns
         -------
@@ -147,7 +150,7 @@ class VarianceSourcesDisplay(Display):
             above = below + values[self.rows_] / divisor
             share = 100 * float(values.sum()) / everything
             label = f"{source} ({'<1' if 0 < share < 0.5 else f'{share:.0f}'} %)"
-            # Steps, not slopes: nothing is known between two points; and one point is drawn as well as a thousand.
+            # Steps, because there is nothing between two points, and because a single point can be drawn, too.
             self.areas_[source] = ax.stairs(above, edges, baseline=below, fill=True, color=AREAS[k % len(AREAS)], label=label)
             below = above
         ax.set_xlim(edges[0], edges[-1])

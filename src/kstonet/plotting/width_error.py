@@ -1,4 +1,4 @@
-"""Are wide intervals wide for a reason?"""
+"""Errors against the widths of the intervals."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from kstonet.metrics.checks import Floats, check_choice
-from kstonet.plotting.inputs import Predicted, model_name, predicted_as, predicted_by, whole_number
+from kstonet._checks import Floats, check_choice, whole_number
+from kstonet.plotting.inputs import Predicted, model_name, predicted_as, predicted_by
 from kstonet.plotting.style import (
     REFERENCE,
     Display,
@@ -32,28 +32,29 @@ FEWEST = 5  # points a bin should have before there is another
 class WidthErrorDisplay(Display):
     """Absolute error against the half-width of the interval, or against the standard deviation.
 
-    Where the widths tell something, errors grow with them. Big points are means over bins of as many rows each, with their 95 %
-    confidence interval. The solid line is their expectation for Gaussian errors of this width; errors above the dashed
-    line lie outside their interval. Give the ``ax_`` of one display to the next to compare models.
+    If the widths are informative, errors grow with them. Large points are means over bins with equally many rows, with 95 %
+    confidence intervals. The solid line is their expectation for Gaussian errors; errors above the dashed line lie outside
+    their intervals. To compare models, pass the ``ax_`` of one display to the next.
 
     Parameters
     ----------
     width, error : ndarray of shape (n,)
-        Half-widths (or standard deviations), and absolute errors.
+        Half-widths of the intervals (or standard deviations), and absolute errors.
     coverage : float or None
-        Of the intervals; None means that ``width`` holds standard deviations.
+        Nominal coverage of the intervals. None means that ``width`` holds standard deviations.
     name : str, optional
-        Of the model, for the legend.
+        Name of the model in the legend.
 
     Attributes
     ----------
     points_, means_ : Line2D
-        The rows, and the bins.
+        The points of the rows, and the means of the bins.
     bars_ : LineCollection
         The confidence intervals of the means.
     slope : float
-        Of the line of expectation.
+        Slope of the line of expected errors.
     ax_, figure_ : Axes, Figure
+        Where the display was drawn.
 
     Examples
     --------
@@ -95,20 +96,24 @@ class WidthErrorDisplay(Display):
         Parameters
         ----------
         model : fitted regressor
-            With ``predict_dist(X)`` or ``predict(X, return_std=True)``; also inside a pipeline or a search.
+            A model with ``predict_dist(X)`` or ``predict(X, return_std=True)``, also as the last step of a pipeline or inside a
+            search.
         X : array-like of shape (n_samples, n_features)
+            Rows to predict. Use rows that the model was not trained on.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Observed targets of these rows.
         against : {"half-width", "std"}
+            Quantity of the horizontal axis: the half-width of the interval, or the standard deviation.
         coverage : float, default=0.95
-            Of the intervals.
+            Nominal coverage of the intervals.
         target : int, optional
-            Which of several targets.
+            Index of the target to draw; needed if there are several.
         name : str, optional
-            If not given, the name of the class.
+            Name of the model in the legend. If not given, the name of its class.
         ax : Axes, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -138,16 +143,21 @@ class WidthErrorDisplay(Display):
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, k)
+            Observed values.
         mean, std : array-like of the shape of y_true, or float
+            Mean and standard deviation of every prediction.
         against : {"half-width", "std"}
+            Quantity of the horizontal axis: the half-width of the interval, or the standard deviation.
         coverage : float, default=0.95
-            Of the intervals.
+            Nominal coverage of the intervals.
         target : int, optional
-            Which of k targets.
+            Index of the target to draw; needed if there are several.
         name : str, optional
+            Name of the model in the legend.
         ax : Axes, optional
+            Axes to draw in. If not given, a new figure is made.
         **options
-            Of :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
@@ -191,15 +201,17 @@ class WidthErrorDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; if not given, in a new figure.
+            Axes to draw in. If not given, a new figure is made.
         n_bins : int, default=10
-            Bins of as many rows each; fewer where a bin would have less than five.
+            Number of bins with equally many rows. There are fewer bins where one would have less than five rows.
         name : str, optional
-            For the legend, in place of the display's own.
+            Name in the legend, in place of that of the display.
         color : optional
+            Colour of the model. If not given, the next one of the palette.
         ref_line : bool
-            Whether to draw the line of expectation and the edge of the intervals.
+            Whether to draw the line of expected errors and the edge of the intervals.
         legend : bool
+            Whether to draw a legend.
 
         Returns
         -------
@@ -250,7 +262,7 @@ class WidthErrorDisplay(Display):
 
 
 def binned_means(width: Floats, error: Floats, n_bins: int) -> tuple[Floats, Floats, Floats]:
-    """Mean width, mean error and half its 95 % confidence interval, of bins of as many rows each in the order of width."""
+    """Mean width, mean error and half its 95 % confidence interval, for bins of equally many rows sorted by width."""
     order = np.argsort(width, kind="stable")
     if width[order[0]] == width[order[-1]]:
         n_bins = 1  # nothing to sort by

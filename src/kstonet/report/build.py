@@ -1,12 +1,12 @@
-"""From a model and rows to a page."""
+"""Build the report from a model and rows."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from kstonet._files import destination, write_whole
 from kstonet.report.cautions import general_cautions
 from kstonet.report.classification import ClassificationView
 from kstonet.report.comparison import compare
@@ -29,17 +29,17 @@ def build_report(
     target: int | None = None,
     dated: bool = True,
 ) -> str:
-    """The report of :func:`write_report` as text.
+    """Return the report of :func:`write_report` as a string.
 
     Parameters
     ----------
     model, X, y, title, encode, X_train, y_train, target, dated
-        Of :func:`write_report`.
+        See :func:`write_report`.
 
     Returns
     -------
     str
-        A complete HTML document; the same for the same model and data, apart from the date.
+        A complete HTML document. The same model and data give the same document, apart from the date.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def build_report(
     classes = hasattr(model, "classes_")
     view: Any = ClassificationView(subject) if classes else RegressionView(subject)
     comparison = compare(subject)
-    importance = permutation_importance(subject, view.outputs, view.row_losses, view.overall)
+    importance = permutation_importance(subject, view.outputs, view.loss)
     sections = [
         Section("scores", "Scores", view.scores(comparison)),
         Section(
@@ -88,27 +88,31 @@ def write_report(
 ) -> None:
     """Write a report on a fitted model as one HTML file.
 
-    The page shows scores beside simpler models', intervals and their calibration, the sources of the uncertainty, the hardest
-    rows, what the features do, the training path and the settings, and says in plain words what to be careful about. It needs
-    no network: styles, scripts and data are inside.
+    The page shows scores beside those of simpler models, intervals and their calibration, the sources of the uncertainty, the
+    rows with the largest errors, feature effects, the training path, the settings and warnings. It contains its styles, scripts
+    and data, so that it opens without a network.
 
     Parameters
     ----------
     model : fitted KStoNetRegressor, KStoNetClassifier, StoNetRegressor or StoNetClassifier
+        The fitted model.
     X : pandas.DataFrame or array-like of shape (n_samples, n_columns)
-        Rows to judge the model on, best such that it was not trained on. At least 10.
+        Rows to evaluate the model on, at least 10. Use rows that the model was not trained on.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Observed targets of these rows.
     path : str or path
-        Where to write; an existing file is replaced.
+        File to write. An existing file is replaced.
     title : str, optional
+        Title of the page. If not given, it is made of the names of the model and the target.
     encode : callable, optional
-        From rows like X to the numeric matrix of the model, such as ``transform`` of a fitted ColumnTransformer. The report
-        then speaks about the columns of X, categories included. Without it the model is given X as it is.
+        Function that turns rows like X into the numeric matrix of the model, such as ``transform`` of a fitted
+        ColumnTransformer. The report then shows the columns of X, including categories. If not given, the model receives X
+        unchanged.
     X_train, y_train : array-like, optional
-        The training data, of the kind of X and y. With them the simpler models learn from what the model learnt from;
-        without them they are cross-validated on X and y.
+        Training data, in the form of X and y. The simpler models are trained on them. If not given, the simpler models are
+        cross-validated on X and y.
     target : int, optional
-        Which of several targets to report on; intervals, effects and errors are those of one.
+        Index of the target to report on; needed if there are several.
     dated : bool, default=True
         Whether the page shows today's date.
 
@@ -126,8 +130,6 @@ def write_report(
     >>> path.stat().st_size < 1_000_000
     True
     """
-    path = Path(path)
-    if not path.parent.is_dir():  # before the work, not after it
-        raise FileNotFoundError(f"path={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first.")
+    path = destination(path, "report.html")  # before the work, not after it
     text = build_report(model, X, y, title=title, encode=encode, X_train=X_train, y_train=y_train, target=target, dated=dated)
-    path.write_text(text, encoding="utf-8")
+    write_whole(path, text)

@@ -1,4 +1,4 @@
-"""What a reader should keep in mind, in plain words. Every rule is a function of a few numbers and states its threshold."""
+"""Warnings of the report. Every rule is a function of a few numbers and states its threshold."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 from scipy.stats import binom
 from sklearn.neighbors import NearestNeighbors
 
+from kstonet._words import counted
 from kstonet.report.charts import sampled
 from kstonet.report.fitted import support_share
 from kstonet.report.inputs import Subject
-from kstonet.report.markup import count, percent
+from kstonet.report.markup import percent
 
-RARE = 0.01  # how often a rule may cry out by chance alone
+RARE = 0.01  # probability that a rule warns by chance alone
 FEW_ROWS, FEW_TRAINING_ROWS = 100, 50
 NEARLY_ALL = 0.95
 FALL, RISE = 0.02, 0.05  # of the loss from one stretch of the training to another
@@ -24,13 +25,14 @@ MOST_NEIGHBOURS = 2000
 
 @dataclass(frozen=True)
 class Caution:
-    """One thing to keep in mind.
+    """One warning or remark.
 
     Parameters
     ----------
     title, text : str
+        Heading and text of the warning.
     serious : bool
-        Whether the figures of the page should not be taken at face value; otherwise it is a remark.
+        Whether the results on the page may be misleading. If False, the text is a remark.
     """
 
     title: str
@@ -39,7 +41,7 @@ class Caution:
 
 
 def general_cautions(subject: Subject) -> list[Caution]:
-    """What holds for every model."""
+    """Return the warnings that apply to every kind of model."""
     found = [
         _training_rows(subject),
         _few_training_rows(subject.n_train),
@@ -55,7 +57,7 @@ def general_cautions(subject: Subject) -> list[Caution]:
 
 
 def chance_range(n: int, level: float) -> tuple[float, float]:
-    """The shares that n rows show by chance, all but one time in a hundred, where the truth is ``level``.
+    """Range of the observed share in n rows with probability 99 %, if the true share is ``level``.
 
     Examples
     --------
@@ -68,7 +70,7 @@ def chance_range(n: int, level: float) -> tuple[float, float]:
 
 
 def wrong_coverage(n: int, observed: dict[float, float]) -> Caution | None:
-    """Intervals that cover too few or too many rows, beyond what chance explains."""
+    """Warn if intervals cover significantly too few or too many rows."""
     low = [level for level, share in observed.items() if share < chance_range(n, level)[0]]
     high = [level for level, share in observed.items() if share > chance_range(n, level)[1]]
     if not low and not high:
@@ -77,17 +79,17 @@ def wrong_coverage(n: int, observed: dict[float, float]) -> Caution | None:
     if low:
         title, meaning = "The intervals are too narrow", "The model is overconfident here; model.calibrate() widens them."
     else:
-        title, meaning = "The intervals are too wide", "The model is too cautious here; model.calibrate() narrows them."
+        title, meaning = "The intervals are too wide", "The model is underconfident here; model.calibrate() narrows them."
     low_end, high_end = chance_range(n, level)
     return Caution(
         title,
-        f"The {percent(level, 0)} intervals hold {percent(observed[level])} of the rows; by chance it would be "
-        f"{percent(low_end)} to {percent(high_end)}, all but one time in a hundred. {meaning}",
+        f"The {percent(level, 0)} intervals contain {percent(observed[level])} of the rows. With the nominal coverage this "
+        f"share would lie between {percent(low_end)} and {percent(high_end)} with probability 99 %. {meaning}",
     )
 
 
 def still_falling(loss: np.ndarray) -> Caution | None:
-    """A training that has not settled: the last quarter of its loss lies below the one before, beyond its own scatter."""
+    """Warn if training has not converged: the mean loss of the last quarter is significantly below that of the one before."""
     quarter = len(loss) // 4
     if quarter < 2:
         return None
@@ -107,29 +109,30 @@ def _training_rows(subject: Subject) -> Caution | None:
     if subject.seen is None:
         return Caution(
             "The training rows are not known",
-            "The model does not hold them and X_train is not given: whether it has seen these rows cannot be said.",
+            "The model does not store them and X_train is not given, so the report cannot tell whether the model was "
+            "trained on these rows.",
             serious=False,
         )
     if subject.on_training_rows:
         return Caution(
             "These are the training rows",
-            "The model has seen all of them. Scores flatter it, and intervals cover more rows than they will of new ones. "
-            "Give rows that were set aside.",
+            "The model was trained on all of them, so the scores are too good, and the coverage is higher than on new rows. "
+            "Use test rows instead.",
         )
     share = float(subject.seen.mean())
     if share < 0.05:
         return None
     return Caution(
-        "Some rows occur in the training",
-        f"{count(int(subject.seen.sum()), 'row')} of {subject.n:,} ({percent(share, 0)}) have exactly the features of a "
-        "training row; if they are the same rows, scores flatter the model.",
+        "Some rows are training rows",
+        f"{counted(int(subject.seen.sum()), 'row')} of {subject.n:,} ({percent(share, 0)}) have exactly the features of a "
+        "training row. If they are the same rows, the scores are too good.",
     )
 
 
 def _few_training_rows(n: int | None) -> Caution | None:
     if n is None or n >= FEW_TRAINING_ROWS:
         return None
-    return Caution("Few training rows", f"The model was trained on {count(n, 'row')} only.")
+    return Caution("Few training rows", f"The model was trained on {counted(n, 'row')} only.")
 
 
 def _few_rows(n: int) -> Caution | None:
@@ -137,14 +140,14 @@ def _few_rows(n: int) -> Caution | None:
         return None
     low, high = chance_range(n, 0.95)
     return Caution(
-        "Few rows to judge by",
-        f"With {count(n, 'row')}, shares are rough: right 95 % intervals hold between {percent(low, 0)} and "
+        "Few rows to evaluate on",
+        f"With {counted(n, 'row')}, shares are imprecise: correct 95 % intervals contain between {percent(low, 0)} and "
         f"{percent(high, 0)} of them by chance.",
     )
 
 
 def risen(path: np.ndarray, window: int) -> Caution | None:
-    """The loss of the validation rows has been lower before: in some window of iterations, beyond its own scatter."""
+    """Warn if the validation loss was significantly lower in an earlier window of iterations."""
     if len(path) < 2 * window or window < 2 or not np.isfinite(path).all():
         return None
     windows = np.lib.stride_tricks.sliding_window_view(path, window)[: len(path) - 2 * window + 1]  # those before the last one
@@ -156,8 +159,8 @@ def risen(path: np.ndarray, window: int) -> Caution | None:
         return None
     return Caution(
         "The loss of the validation rows has risen",
-        f"It is {percent(rise / best.mean(), 0)} higher at the end of the training than it was before: the model has begun to "
-        "learn the noise. Stop earlier with tol, or lower C.",
+        f"It is {percent(rise / best.mean(), 0)} higher at the end of the training than before: the model has begun to "
+        "overfit. Stop earlier with tol, or lower C.",
     )
 
 
@@ -171,12 +174,14 @@ def _unsolved(model: Any) -> Caution | None:
         return None
     return Caution(
         "The first layer is not solved to its tolerance",
-        f"The last duality gap is {gap:.1e}, where svr_tol={wanted:g} was asked.",
+        f"The last duality gap is {gap:.1e}, larger than svr_tol={wanted:g}.",
     )
 
 
 def far_share(rows: np.ndarray, reference: np.ndarray) -> float:
-    """Share of rows whose nearest training row is farther than 99 % of the training rows have their nearest neighbour.
+    """Share of rows that are farther from the training rows than 99 % of the training rows are from each other.
+
+    The distance is that to the nearest training row.
 
     Examples
     --------
@@ -187,7 +192,7 @@ def far_share(rows: np.ndarray, reference: np.ndarray) -> float:
     """
     reference = reference[sampled(len(reference), MOST_NEIGHBOURS)]
     index = NearestNeighbors(n_neighbors=1).fit(reference)
-    usual = np.quantile(index.kneighbors()[0], FAR)  # of the reference itself, no row being its own neighbour
+    usual = np.quantile(index.kneighbors()[0], FAR)  # without arguments, a row is not its own neighbour
     return float((index.kneighbors(rows)[0] > usual).mean())
 
 
@@ -210,8 +215,8 @@ def _support(subject: Subject) -> Caution | None:
         return None
     return Caution(
         "Nearly all training rows are support vectors",
-        f"{percent(share[-1], 0)} per unit: epsilon={subject.model.epsilon!r} is small against the scatter of the hidden "
-        "values. Harmless for the predictions; a larger epsilon makes a smaller and faster model.",
+        f"{percent(share[-1], 0)} per unit: epsilon={subject.model.epsilon!r} is small compared with the variation of the "
+        "hidden values. This does not affect the predictions; a larger epsilon makes a smaller and faster model.",
         serious=False,
     )
 
@@ -220,12 +225,12 @@ def _residuals(model: Any) -> Caution | None:
     texts = {
         None: (
             "No intervals",
-            "The model was fitted with residuals=None. Fit with residuals='crossfit' to have intervals.",
+            "The model was fitted with residuals=None. Fit with residuals='crossfit' to get intervals.",
             False,
         ),
         "training": (
             "Intervals from training residuals",
-            "residuals='training' takes the noise from rows the model has seen, and intervals are too narrow where it nearly "
+            "residuals='training' takes the noise from training residuals, and intervals are too narrow where the model nearly "
             "interpolates. Fit with residuals='crossfit'.",
             True,
         ),

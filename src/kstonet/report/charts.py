@@ -41,7 +41,7 @@ def axis(
 
 
 def mark(kind: str, role: str = "accent", **values: Any) -> Mark:
-    """Something drawn.
+    """A mark of a chart.
 
     Parameters
     ----------
@@ -50,7 +50,8 @@ def mark(kind: str, role: str = "accent", **values: Any) -> Mark:
         high, or y, low, high for horizontal ones), "bars" (x0, x1, y0, y1, and ``value`` for the tooltip), "rug" (x), "span"
         (x0, x1: the whole height).
     role : str
-        "accent" for what matters, "ink", "muted" and "faint" for the rest; "shade-1" to "shade-4" for parts of a whole.
+        Colour: "accent" for the main mark, "ink", "muted" and "faint" for the others, "shade-1" to "shade-4" for parts of a
+        whole.
     **values
         Also ``name`` for the legend, ``tips`` for the first line of every tooltip, ``range`` to call low and high, ``dash``.
 
@@ -64,20 +65,20 @@ def mark(kind: str, role: str = "accent", **values: Any) -> Mark:
 def chart(
     alt: str, *, x: dict[str, Any], y: dict[str, Any], marks: list[Mark], shape: str = "wide", name: str = ""
 ) -> dict[str, Any]:
-    """What to draw.
+    """A chart.
 
     Parameters
     ----------
     alt : str
-        The chart in words, for those who do not see it.
+        Description of the chart for screen readers.
     x, y : dict
-        Of :func:`axis`.
+        Axes, made by :func:`axis`.
     marks : list of dict
-        Of :func:`mark`; later ones lie on top.
+        Marks, made by :func:`mark`; later ones are drawn on top.
     shape : {"wide", "square", "rows"}
         "rows" grows with the categories on the y axis.
     name : str
-        Of the variant, where a figure has several.
+        Name of the variant, if a figure has several.
 
     Returns
     -------
@@ -112,12 +113,12 @@ def grid(*figures: Markup | None, class_: str = "grid") -> Markup:
 
 
 def sampled(n: int, most: int = MOST_POINTS) -> np.ndarray:
-    """Which rows to draw: all, or so many at random, the same every time; in order."""
+    """Indices of the rows to draw: all, or a fixed random sample of ``most``, in order."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, size=most, replace=False))
 
 
 def sample_note(drawn: int, n: int) -> str | None:
-    """What to say where not all rows are drawn."""
+    """A note if not all rows are drawn."""
     return None if drawn == n else f"{drawn:,} of {n:,} rows are drawn, chosen at random."

@@ -28,7 +28,7 @@ MOST_CLASSES = 12  # in the confusion matrix: a larger one cannot be read
 
 @dataclass(frozen=True)
 class ClassificationView:
-    """A classifier at the rows it is judged on."""
+    """A classifier at the rows it is evaluated on."""
 
     subject: Subject
 
@@ -63,7 +63,7 @@ class ClassificationView:
 
     @property
     def right(self) -> np.ndarray:
-        """Whether a row is predicted right."""
+        """Whether the predicted class of a row is correct."""
         return np.asarray(self.winners == self.codes)
 
     def _codes(self, labels: np.ndarray) -> np.ndarray:
@@ -89,14 +89,9 @@ class ClassificationView:
         """What is predicted, (n, classes)."""
         return self.proba
 
-    def row_losses(self, encoded: Any, y: np.ndarray) -> np.ndarray:
-        """Negative log-likelihoods."""
-        return _surprise(np.asarray(self.subject.model.predict_proba(encoded)), self._codes(y))
-
-    @staticmethod
-    def overall(row_losses: np.ndarray) -> np.ndarray:
-        """Their mean."""
-        return np.asarray(row_losses.mean(axis=-1))
+    def loss(self, encoded: Any, y: np.ndarray) -> float:
+        """Mean negative log-likelihood."""
+        return float(_surprise(np.asarray(self.subject.model.predict_proba(encoded)), self._codes(y)).mean())
 
     def curves(self, encoded: Any) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """The probability of every class with its interval; of two classes the second tells all."""
@@ -108,17 +103,17 @@ class ClassificationView:
 
     @property
     def effect_words(self) -> dict[str, str]:
-        """How the section of the effects speaks."""
+        """Words for the section on feature effects."""
         band = "The band is the mean of the 95 % intervals of the probability: it is wide where the model does not know."
         return {"loss": "log loss", "band": band if self.subject.has_intervals else "", "style": "percent"}
 
     # -- sections ------------------------------------------------------------------------------------------------------------
 
     def headline(self) -> list[tuple[str, str, str]]:
-        """The figures at the top: value, name, explanation."""
+        """The numbers at the top: value, name, explanation."""
         found = [
-            (percent(self.right.mean()), "accuracy", "of the rows are predicted right"),
-            (number(_surprise(self.proba, self.codes).mean()), "log loss", "lower is better; 0 is certainty of the truth"),
+            (percent(self.right.mean()), "accuracy", "of the rows are predicted correctly"),
+            (number(_surprise(self.proba, self.codes).mean()), "log loss", "lower is better; 0 is perfect"),
             (percent(self._ece), "calibration error", "between confidence and accuracy (ECE)"),
         ]
         if self.intervals is not None:
@@ -146,9 +141,9 @@ class ClassificationView:
     def interval_section(self) -> list[Markup]:
         """Reliability of the probabilities, and their intervals."""
         lead = (
-            "Of the rows that a model is 80 % sure about, 80 % should be right. The calibration error (ECE) is the mean "
-            f"distance between the two: {percent(self._ece)} here, where a perfectly calibrated model would show up to "
-            f"{percent(self._chance_ece)} by chance."
+            "Of the rows that are predicted with a probability of 80 %, 80 % should be correct. The calibration error (ECE) "
+            f"is the mean distance between the two. It is {percent(self._ece)} here; a perfectly calibrated model would have "
+            f"up to {percent(self._chance_ece)} by chance."
         )
         p = self._of_winner(self.proba)
         charts = [reliability_figure(self.right, p), confidence_figure(self.right, p)]
@@ -162,11 +157,11 @@ class ClassificationView:
     def uncertainty_section(self) -> list[Markup]:
         """Variance of the log-odds of the predicted class, by source."""
         if not self.subject.has_intervals:
-            return [paragraph("The model was fitted with residuals=None: it keeps nothing to compute variances from.")]
+            return [paragraph("The model was fitted with residuals=None: it has no variances.")]
         return sources_section(self.log_odds_variances(), "variance of the log-odds of the predicted class")
 
     def hardest(self, shown: np.ndarray) -> list[Markup]:
-        """The rows whose class was the least expected."""
+        """The rows with the least probable classes."""
         rows, names = np.arange(self.subject.n), np.array(self.classes, dtype=object)
         truth = self.proba[rows, self.codes]
         columns = [
@@ -184,7 +179,7 @@ class ClassificationView:
         return hardest_section(self.subject, residual, columns, shown, what="standardised residual", flagged=flagged)
 
     def cautions(self, comparison: Comparison) -> list[Caution]:
-        """What to keep in mind about these predictions."""
+        """Warnings about these predictions."""
         found = [
             self._rival_caution(comparison),
             self._calibration_caution(),
@@ -201,7 +196,7 @@ class ClassificationView:
 
     @cached_property
     def _chance_ece(self) -> float:
-        """What the calibration error of these probabilities stays below, all but one time in a hundred, if they are right."""
+        """The 99 % quantile of the calibration error of these probabilities, if they are correct."""
         rng, labels = np.random.default_rng(0), np.arange(self.proba.shape[1])
         edges = np.cumsum(self.proba, axis=1)
         found = []
@@ -211,7 +206,7 @@ class ClassificationView:
         return float(np.quantile(found, 1.0 - RARE))
 
     def _best_rival(self, comparison: Comparison) -> tuple[str, float, float]:
-        """Its name, and our accuracy less theirs with the standard error."""
+        """The best simpler model, and the difference of the accuracies with its standard error."""
         right = {name: answer == self.subject.y for name, answer in comparison.answers.items()}
         best = max(right, key=lambda name: float(right[name].mean()))
         return best, *difference(self.right.astype(float), right[best].astype(float))
@@ -219,9 +214,9 @@ class ClassificationView:
     def _verdict(self, comparison: Comparison) -> str:
         best, gap, spread = self._best_rival(comparison)
         if gap == 0:
-            return f"The accuracy is that of the best simpler model ({best})."
+            return f"The accuracy equals that of the best simpler model ({best})."
         size = f"{100 * abs(gap):.1f} points {'above' if gap > 0 else 'below'} that of the best simpler model ({best})"
-        sure = "more than chance explains" if abs(gap) > CLEARLY * spread else "a difference that chance can explain"
+        sure = "a significant difference" if abs(gap) > CLEARLY * spread else "not a significant difference"
         return f"The accuracy is {size}, {sure} on {self.subject.n:,} rows."
 
     def _rival_caution(self, comparison: Comparison) -> Caution | None:
@@ -232,7 +227,7 @@ class ClassificationView:
             return None
         return Caution(
             "A simpler model predicts better",
-            f"The simpler model “{best}” has the higher accuracy here, by more than chance explains.",
+            f"The simpler model “{best}” has a significantly higher accuracy here.",
         )
 
     def _calibration_caution(self) -> Caution | None:
@@ -241,9 +236,8 @@ class ClassificationView:
         way = "high" if self.proba.max(axis=1).mean() > self.right.mean() else "low"
         return Caution(
             f"Probabilities are too {way}",
-            f"The calibration error is {percent(self._ece)}; right probabilities would show at most "
-            f"{percent(self._chance_ece)}, all but one time in a hundred. "
-            "model.calibrate(X, y) adjusts them on rows set aside.",
+            f"The calibration error is {percent(self._ece)}; with correct probabilities it would be at most "
+            f"{percent(self._chance_ece)} with probability 99 %. model.calibrate(X, y) corrects them with rows set aside.",
         )
 
     def _width_caution(self) -> Caution | None:
@@ -253,8 +247,9 @@ class ClassificationView:
         if share < 0.5:
             return None
         return Caution(
-            "Intervals of the probabilities say little",
-            f"{percent(share, 0)} of them are wider than {percent(WIDE, 0)}; see where the uncertainty comes from.",
+            "Intervals of the probabilities are wide",
+            f"{percent(share, 0)} of them are wider than {percent(WIDE, 0)}; the section on the sources of uncertainty "
+            "shows why.",
             serious=False,
         )
 
@@ -263,10 +258,10 @@ class ClassificationView:
         few = [f"{name} ({size})" for name, size in zip(self.classes, sizes, strict=True) if size < FEW_OF_A_CLASS]
         if not few:
             return None
-        return Caution("Few rows of a class", f"Scores of these classes say little: {', '.join(few[:8])}.", serious=False)
+        return Caution("Few rows of a class", f"Scores of these classes are imprecise: {', '.join(few[:8])}.", serious=False)
 
     def _confusion(self) -> Markup:
-        """Rows are what was observed, columns what was predicted; shades are shares of the row."""
+        """Rows are the observed classes, columns the predicted ones; shades are shares of the row."""
         counts = confusion_matrix(self.codes, self.winners, labels=np.arange(len(self.classes)))
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         kept = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_CLASSES])

@@ -1,4 +1,4 @@
-"""The model beside simpler ones: a support vector machine, a linear model, and no model at all."""
+"""Comparison with simpler models: a support vector machine, a linear model and a constant prediction."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ CLEARLY = 1.96  # standard errors: 95 %
 
 @dataclass(frozen=True)
 class Comparison:
-    """What simpler models answer at the rows the model is judged on.
+    """Predictions of simpler models at the rows of the report.
 
     Parameters
     ----------
     answers : dict of ndarray of shape (n,)
-        Numbers or labels, by the name of the model; empty where the rows show one class only.
+        Predicted numbers or labels of every model; empty if the rows have one class only.
     how : str
-        On what they were fitted, in words.
+        Sentence that says which rows the models were fitted on.
     """
 
     answers: dict[str, np.ndarray]
@@ -44,7 +44,7 @@ class Comparison:
 
 
 def compare(subject: Subject) -> Comparison:
-    """Fit simpler models, and let them predict the rows."""
+    """Fit simpler models and predict the rows."""
     classes = hasattr(subject.model, "classes_")
     X = subject.rows.matrix()
     C, epsilon = _number(subject.model, "C", 10.0), _number(subject.model, "epsilon", 0.01)
@@ -55,25 +55,25 @@ def compare(subject: Subject) -> Comparison:
         kept = sampled(len(subject.train), MOST_ROWS)
         train, known = subject.train.matrix()[kept], subject.y_train[kept]
         if classes and len(set(known.tolist())) < 2:
-            return Comparison({}, "y_train shows one class only: there is nothing to fit another model on.")
+            return Comparison({}, "y_train has one class only, so no other model can be fitted.")
         answers = {name: rival.fit(train, known).predict(X) for name, rival in rivals.items()}
         part = "" if len(kept) == len(subject.train) else f" (a sample of {len(kept):,} of {len(subject.train):,})"
         how = f"The simpler models are fitted on the training rows{part} and scored on the rows of this report."
     else:
         folds = _folds(subject.y, classes)
         if folds is None:
-            return Comparison({}, "The rows show one class only: there is nothing to fit another model on.")
+            return Comparison({}, "The rows have one class only, so no other model can be fitted.")
         answers = {name: _cross_validated(rival, X, subject.y, folds) for name, rival in rivals.items()}
         part = f", each fitted on at most {MOST_ROWS:,} rows" if len(folds[0][0]) > MOST_ROWS else ""
         how = (
             f"Without X_train the simpler models are scored by {len(folds)}-fold cross-validation on the rows of this report"
-            f"{part}; the model itself was fitted before, on other numbers of rows. Give X_train and y_train for equal terms."
+            f"{part}. The model itself was fitted on another number of rows; pass X_train and y_train for a fair comparison."
         )
     return Comparison(answers, f"{how} {settings}; features{'' if classes else ' and target'} are standardised.")
 
 
 def difference(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
-    """Mean and standard error of the difference of two losses of the same rows; negative: ours is smaller."""
+    """Mean and standard error of the difference of two losses of the same rows; negative if the first is smaller."""
     gaps = ours - theirs
     return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(len(gaps)))
 
@@ -81,7 +81,7 @@ def difference(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
 def ranking(
     title: str, alt: str, names: list[str], scores: tuple[np.ndarray, np.ndarray, np.ndarray], x: dict[str, Any]
 ) -> Markup:
-    """A score of the model, which comes first, and of the simpler ones: value, lower and upper bound of each."""
+    """Chart of a score of the model, which comes first, and of the simpler models, with lower and upper bounds."""
     places, marks = np.arange(len(names)), []
     for role, part in (("muted", slice(1, None)), ("accent", slice(0, 1))):
         value, low, high = (each[part] for each in scores)
@@ -109,7 +109,7 @@ def _classifiers(C: float) -> dict[str, Any]:
 
 
 def _number(model: Any, name: str, default: float) -> float:
-    """The model's own setting, where it is one number for all units and iterations."""
+    """The setting of the model, if it is one number for all units and iterations."""
     value = getattr(model, "tuned_", {}).get(name, getattr(model, name, default))
     return float(value) if isinstance(value, Real) else default
 

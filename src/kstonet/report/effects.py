@@ -1,4 +1,4 @@
-"""What the features do: permutation importance and partial dependence."""
+"""Feature effects: permutation importance and partial dependence."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn import inspection
 
+from kstonet._words import counted
 from kstonet.report.charts import axis, chart, chooser, figure, grid, mark, sampled
 from kstonet.report.inputs import Subject, Table
-from kstonet.report.markup import Markup, count, number, paragraph
+from kstonet.report.markup import Markup, number, paragraph
 
 REPEATS = 5
 MEASURED = 100  # columns whose importance is measured
@@ -19,8 +21,8 @@ KERNEL_VALUES = 1e8  # to compute for the importances, a few seconds; a quarter 
 SHOWN, CURVES = 20, 6  # columns with an importance in the chart, and with a curve
 GRID, LEVELS = 20, 10  # values of a number, and of a category, that a curve is computed at
 
-#: Loss of every row, from what the model is given and the truth.
-RowLosses = Callable[[Any, np.ndarray], np.ndarray]
+#: Loss of some rows, from what the model is given and the truth.
+Loss = Callable[[Any, np.ndarray], float]
 #: Centre, lower and upper bound of what the model predicts, (n,) each, by what it is.
 Curves = Callable[[Any], dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]
 
@@ -32,8 +34,9 @@ class Importance:
     Parameters
     ----------
     columns : ndarray of shape (measured,)
+        Indices of the measured columns.
     rises : ndarray of shape (measured, repeats)
-        Of the loss.
+        Increase of the loss when the column is shuffled.
     n_rows : int
         Rows it was measured on.
     """
@@ -43,20 +46,16 @@ class Importance:
     n_rows: int
 
 
-def permutation_importance(
-    subject: Subject, outputs: np.ndarray, row_losses: RowLosses, overall: Callable[[np.ndarray], np.ndarray]
-) -> Importance:
-    """Shuffle one column at a time, before it is encoded, and see what the loss does.
+def permutation_importance(subject: Subject, outputs: np.ndarray, loss: Loss) -> Importance:
+    """How much the loss rises when one column is shuffled, before it is encoded (``sklearn.inspection``).
 
     Parameters
     ----------
     subject : Subject
     outputs : ndarray of shape (n, outputs)
         What the model predicts; of many columns those are measured that go with it most.
-    row_losses : callable
-        Loss of every row.
-    overall : callable
-        The loss of a set of rows from those of its rows, along the last axis.
+    loss : callable
+        The loss of some rows.
 
     Returns
     -------
@@ -64,17 +63,16 @@ def permutation_importance(
     """
     columns = _related(subject.rows, outputs)
     kept = sampled(subject.n, _affordable(subject, len(columns) * REPEATS, KERNEL_VALUES, MOST_IMPORTANCE_ROWS))
-    rows, y = subject.rows.taken(kept), subject.y[kept]
-    rng = np.random.default_rng(0)
-    before = overall(row_losses(rows.encoded(), y))
-    repeated, y_repeated = rows.taken(np.tile(np.arange(len(kept)), REPEATS)), np.tile(y, REPEATS)
-    rises = np.empty((len(columns), REPEATS))
-    for k, column in enumerate(columns):
-        shuffled = np.concatenate([rng.permutation(len(kept)) for _ in range(REPEATS)])
-        after = row_losses(repeated.replaced(column, rows.picked(column, shuffled)).encoded(), y_repeated)
-        rises[k] = overall(after.reshape(REPEATS, -1)) - before
-    order = np.argsort(-rises.mean(axis=1), kind="stable")
-    return Importance(np.array(columns)[order], rises[order], len(kept))
+    rows = subject.rows.taken(kept)
+
+    def score(model: Any, part: Any, y: np.ndarray) -> float:
+        return -loss(rows.with_part(columns, part).encoded(), y)
+
+    found = inspection.permutation_importance(
+        subject.model, rows.part(columns), subject.y[kept], scoring=score, n_repeats=REPEATS, random_state=0
+    )
+    order = np.argsort(-found.importances_mean, kind="stable")
+    return Importance(np.array(columns)[order], found.importances[order], len(kept))
 
 
 def _related(rows: Table, outputs: np.ndarray) -> list[int]:
@@ -111,7 +109,7 @@ def explained(values: np.ndarray, outputs: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Dependence:
-    """The mean prediction, and the mean of its bounds, with one feature set to one value after the other in all rows."""
+    """Mean prediction and mean bounds, with one feature set to the same value in all rows, for several values."""
 
     values: np.ndarray  # numbers, or texts
     curves: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -121,12 +119,16 @@ class Dependence:
 def partial_dependence(subject: Subject, column: int, curves: Curves) -> Dependence | None:
     """The partial dependence on one column, at values that occur in it.
 
+    ``sklearn.inspection`` averages predictions only; here the bounds of the model's intervals are averaged, too.
+
     Parameters
     ----------
     subject : Subject
+        Model and rows of the report.
     column : int
+        Index of the column.
     curves : callable
-        What the model predicts, with bounds.
+        Function that returns predictions with bounds.
 
     Returns
     -------
@@ -149,10 +151,10 @@ def partial_dependence(subject: Subject, column: int, curves: Curves) -> Depende
 
 
 def _affordable(subject: Subject, times: int, values: float, most: int) -> int:
-    """How many rows can be predicted so many times; kernel values of many features cost more."""
+    """Number of rows that can be predicted ``times`` times; kernel values of many features cost more."""
     model = subject.model
-    dearer = 1.0 + model.n_features_in_ / 200.0
-    return int(np.clip(values / (dearer * times * max(1, model.trained_.n_support)), 20, most))
+    cost = 1.0 + model.n_features_in_ / 200.0
+    return int(np.clip(values / (cost * times * max(1, model.trained_.n_support)), 20, most))
 
 
 def _grid_rows(rows: Table, column: int) -> np.ndarray:
@@ -175,16 +177,18 @@ def _grid_rows(rows: Table, column: int) -> np.ndarray:
 
 
 def effects_section(subject: Subject, importance: Importance, curves: Curves, words: dict[str, str]) -> list[Markup]:
-    """Both charts.
+    """Make both charts.
 
     Parameters
     ----------
     subject : Subject
+        Model and rows of the report.
     importance : Importance
+        Importance of the columns.
     curves : callable
         What the model predicts, with bounds.
     words : dict of str
-        "loss": what rises; "band": what the band of the curves is; "style": of their axis.
+        "loss": name of the loss; "band": sentence about the band of the curves; "style": style of their axis.
 
     Returns
     -------
@@ -196,12 +200,12 @@ def effects_section(subject: Subject, importance: Importance, curves: Curves, wo
     return [
         paragraph(
             f"Importance: how much the {words['loss']} rises when the values of one column are shuffled among the rows. A "
-            "column whose twin is left in place can look unimportant."
+            "column that is correlated with another one can look unimportant."
         ),
         _importance_chart(subject, importance, words["loss"]),
         paragraph(
-            f"Partial dependence: the mean prediction over {count(first.n_rows, 'row')} when one column is set to the same "
-            f"value in all of them. {words['band']} Small strokes show where the data lie; all panels share one scale."
+            f"Partial dependence: the mean prediction over {counted(first.n_rows, 'row')} when one column is set to the same "
+            f"value in all of them. {words['band']} Ticks on the axis show the data; all panels have the same scale."
         ),
         chooser("Show the", list(first.curves)) or Markup(),
         grid(*_dependence_figures(subject, dependences, words["style"]), class_="grid small"),
@@ -238,7 +242,7 @@ def _importance_chart(subject: Subject, importance: Importance, loss: str) -> Ma
     total, measured = len(subject.rows.names), len(importance.columns)
     note = f"Measured on {sample}."
     if measured < total:
-        note += f" Of {total:,} columns the {measured} that go with the predictions most were measured."
+        note += f" Of {total:,} columns, the {measured} that are most correlated with the predictions were measured."
     if len(shown) < measured:
         note += f" The {len(shown)} most important columns are shown."
     return figure("Permutation importance", spec, note=note)

@@ -12,9 +12,10 @@ import scipy
 import sklearn
 
 import kstonet
+from kstonet._words import counted as count
 from kstonet.report.charts import axis, chart, figure, grid, mark
 from kstonet.report.inputs import Subject
-from kstonet.report.markup import Markup, count, element, fixed, number, paragraph, percent, table
+from kstonet.report.markup import Markup, element, fixed, number, paragraph, percent, table
 
 PARTS = {"impute": "imputation of the hidden values", "first_layer": "first layer", "regressions": "layers above"}
 

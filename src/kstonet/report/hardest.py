@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kstonet._words import counted
 from kstonet.report.inputs import Subject
-from kstonet.report.markup import DASH, Markup, count, element, fixed, number, paragraph, places_for, scrolling
+from kstonet.report.markup import DASH, Markup, element, fixed, number, paragraph, places_for, scrolling
 
 MOST = 100
 MOST_FEATURES = 10
@@ -49,15 +50,17 @@ def hardest_section(
     Parameters
     ----------
     subject : Subject
+        Model and rows of the report.
     difficulty : ndarray of shape (n,)
+        Size of the error of every row.
     columns : list of Column
-        What the model says about a row.
+        Observation and prediction of every row.
     shown : ndarray of int
-        Columns worth showing, the most important first.
+        Indices of the features to show, the most important first.
     what : str
-        The difficulty, in words.
+        Name of the difficulty.
     flagged : tuple of str and ndarray of bool, optional
-        Rows that a switch singles out.
+        Label of a switch, and the rows that it selects.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def hardest_section(
         for row, label, own in zip(rows, labels, cells, strict=True)
     ]
     heads = [_head("row", numeric=False), *(_head(column.name, column.numeric) for column in everything)]
-    caption = f"The {count(len(rows), 'row')} with the largest {what}"
+    caption = f"The {counted(len(rows), 'row')} with the largest {what}"
     inner = element(
         "table",
         element("caption", caption),

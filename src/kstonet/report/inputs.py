@@ -10,24 +10,26 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from kstonet._checks import both_or_neither
 from kstonet.estimators.base import BaseStoNet
 from kstonet.plotting.inputs import chosen_column
 
-FEWEST_ROWS = 10  # below this nothing can be said
+FEWEST_ROWS = 10  # fewer rows do not allow an evaluation
 Encoder = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as they were given, and as the model wants them.
+    """Rows in their original form and in the form that the model needs.
 
     Parameters
     ----------
     values : pandas.DataFrame or ndarray of shape (n, columns)
+        Rows in their original form.
     names : tuple of str
-        Of the columns.
+        Names of the columns.
     encode : callable, optional
-        From ``values`` to the numeric matrix of the model.
+        Function that turns ``values`` into the numeric matrix of the model.
 
     Examples
     --------
@@ -58,18 +60,18 @@ class Table:
                 known = [f"x{j}" for j in range(array.shape[1])]
             table = cls(array, tuple(map(str, known)), encode)
         if len(table) < FEWEST_ROWS:
-            raise ValueError(f"{name} holds {len(table)} rows; a report needs at least {FEWEST_ROWS} to say anything.")
+            raise ValueError(f"{name} holds {len(table)} rows; a report needs at least {FEWEST_ROWS}.")
         return table
 
     def __len__(self) -> int:
         return len(self.values)
 
     def encoded(self) -> Any:
-        """What the model predicts from."""
+        """Input of the model."""
         return self.values if self.encode is None else self.encode(self.values)
 
     def matrix(self) -> np.ndarray:
-        """The same as a plain array of numbers."""
+        """Input of the model as an array of numbers."""
         return np.asarray(check_array(self.encoded(), dtype=np.float64, input_name="X"))
 
     def taken(self, rows: Any) -> Table:
@@ -90,12 +92,29 @@ class Table:
             changed[:, column] = values
         return Table(changed, self.names, self.encode)
 
+    def part(self, columns: list[int]) -> Any:
+        """Some of the columns alone; those of a frame are numbered, as two of them may have the same name."""
+        if not hasattr(self.values, "iloc"):
+            return self.values[:, columns]
+        part = self.values.iloc[:, columns]
+        return part.set_axis(range(len(columns)), axis=1)
+
+    def with_part(self, columns: list[int], part: Any) -> Table:
+        """The same rows with other values in some columns, given as :meth:`part` returns them."""
+        changed = self.values.copy()
+        if hasattr(changed, "isetitem"):
+            for k, column in enumerate(columns):
+                changed.isetitem(column, part.iloc[:, k].array)
+        else:
+            changed[:, columns] = part
+        return Table(changed, self.names, self.encode)
+
     def labels(self, rows: Any) -> list[str]:
-        """What some rows are called: by the frame's index, or by their position, from 0."""
+        """Labels of some rows: the index of the frame, or the position from 0."""
         return [str(label) for label in (self.values.index[rows] if hasattr(self.values, "iloc") else rows)]
 
     def column(self, column: int) -> np.ndarray:
-        """One column to look at: float64 with nan for what is missing where it holds numbers, else texts (None: missing)."""
+        """One column: float64 with nan for missing values if it holds numbers, else texts with None for missing values."""
         frame = hasattr(self.values, "iloc")
         values = self.values.iloc[:, column] if frame else self.values[:, column]
         if getattr(values.dtype, "kind", "O") in "iuf":
@@ -106,26 +125,28 @@ class Table:
 
 @dataclass(frozen=True)
 class Subject:
-    """Everything that the sections ask about.
+    """Model, rows and targets of a report.
 
     Parameters
     ----------
     model : fitted estimator
+        The fitted model.
     rows : Table
-        The rows to judge the model on.
+        Rows to evaluate the model on.
     y : ndarray of shape (n,)
-        One target, or labels.
+        Observed values of one target, or labels.
     target : str
-        What it is called.
+        Name of the target.
     column : int
-        Which of the model's targets it is.
+        Index of the target among those of the model.
     train : Table, optional
-        The rows the model was trained on, with ``y_train``.
+        Rows the model was trained on; ``y_train`` has their targets.
     y_train : ndarray, optional
+        Targets of the training rows.
     seen : ndarray of bool of shape (n,), optional
-        Rows that have exactly the features of a training row; None where the training rows are not known.
+        Whether a row has exactly the features of a training row; None if the training rows are not known.
     reference : ndarray, optional
-        The training rows as the model standardises them.
+        Training rows, standardised by the model.
     """
 
     model: Any
@@ -140,17 +161,17 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """What the model is called: K-StoNet or StoNet."""
+        """Name of the model: K-StoNet or StoNet."""
         return "K-StoNet" if type(self.model).__name__.startswith("K") else "StoNet"
 
     @property
     def n(self) -> int:
-        """Rows to judge the model on."""
+        """Number of rows to evaluate the model on."""
         return len(self.rows)
 
     @property
     def n_train(self) -> int | None:
-        """Rows the model was trained on, where known."""
+        """Number of rows the model was trained on, if known."""
         return None if self.reference is None else len(self.reference)
 
     @property
@@ -167,17 +188,15 @@ class Subject:
 def read_subject(
     model: Any, X: Any, y: Any, *, encode: Encoder | None, X_train: Any, y_train: Any, target: int | None
 ) -> Subject:
-    """Check what was given and put it in order."""
+    """Validate the arguments of a report."""
     if isinstance(model, Pipeline):
         raise TypeError("model is a Pipeline; give its last step, model[-1], and encode=model[:-1].transform.")
     if not isinstance(model, BaseStoNet):
         raise TypeError(f"model is a {type(model).__name__}; a report is about a fitted KStoNet or StoNet estimator.")
     check_is_fitted(model)
-    if model._precomputed:
-        raise ValueError("kernel='precomputed': the columns of X are kernel values; a report needs features to speak about.")
-    if (X_train is None) != (y_train is None):
-        given, missing = ("X_train", "y_train") if y_train is None else ("y_train", "X_train")
-        raise ValueError(f"{given} is given without {missing}; a report needs both, or neither.")
+    if model.trained_.pairwise:
+        raise ValueError("kernel='precomputed': the columns of X are kernel values; a report needs features.")
+    both_or_neither(X_train, y_train, ("X_train", "y_train"), "a report")
     rows = Table.of("X", X, encode, model)
     column = 0 if hasattr(model, "classes_") else chosen_column(target, model.trained_.targets.n_outputs)
     observed = _targets("y", y, len(rows), column, model)
@@ -224,6 +243,6 @@ def _target_name(y: Any, column: int) -> str:
 
 
 def _rows_in(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which rows occur among others, bit by bit: standardising does the same to both."""
+    """Which rows are equal to one of others; standardising rounds equal rows in the same way."""
     known = {row.tobytes() for row in np.ascontiguousarray(others)}
     return np.array([row.tobytes() in known for row in np.ascontiguousarray(rows)])

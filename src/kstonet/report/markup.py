@@ -1,4 +1,4 @@
-"""HTML that cannot be forgotten to be escaped, and numbers as people read them."""
+"""HTML that is escaped by construction, and formatting of numbers."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def element(name: str, /, *children: Any, **attributes: Any) -> Markup:
     Parameters
     ----------
     name : str
+        Name of the element.
     *children
         Markup is taken as it is, everything else is escaped; None is left out.
     **attributes
@@ -143,18 +144,6 @@ def percent(share: Any, places: int = 1) -> str:
     if share > 0 and float(text) == 0.0:
         return f"<{10.0**-places:g} %"
     return (text.removesuffix(".0") if float(text) in (0.0, 100.0) else text) + " %"
-
-
-def count(n: int, what: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> count(1, "row"), count(12000, "row"), count(2, "class")
-    ('1 row', '12,000 rows', '2 classes')
-    """
-    plural = f"{what}es" if what.endswith("s") else f"{what}s"
-    return f"{n:,} {what if n == 1 else plural}"
 
 
 def table(

@@ -1,4 +1,4 @@
-"""The page: sections, styles and scripts in one file that asks nothing of the network."""
+"""The page: sections, styles and scripts in one file that needs no network."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
 
+from kstonet._words import counted
 from kstonet.report.cautions import Caution
 from kstonet.report.inputs import Subject
-from kstonet.report.markup import Markup, count, element, join, paragraph
+from kstonet.report.markup import Markup, element, join, paragraph
 
 STYLES, SCRIPTS = ("page.css", "chart.css"), ("scale.js", "chart.js", "table.js", "page.js")
 
@@ -35,7 +36,7 @@ def page(
 ) -> str:
     """The whole document."""
     style, script = _read(STYLES), _read(SCRIPTS)
-    # The page names the only style and the only script that may run: text that slipped through as HTML would stay dead.
+    # The content security policy names the only style and script that may run, so that text mistaken for HTML is inert.
     policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:"
     head = element(
         "head",
@@ -56,9 +57,9 @@ def page(
             "main",
             element("section", _figures(headline), _cautions(cautions), id="summary", aria_label="Summary"),
             *(_section(section) for section in sections),
-            element("noscript", paragraph("The charts need JavaScript, which is switched off here; it is inside this file.")),
+            element("noscript", paragraph("The charts need JavaScript, which is disabled. The script is part of this file.")),
         ),
-        element("footer", paragraph("Made with kstonet. This file is complete: it loads nothing from anywhere.")),
+        element("footer", paragraph("Made with kstonet. This file is self-contained and loads nothing from the network.")),
         element("div", id="tooltip", role="status", hidden=True),
         element("script", script),
     )
@@ -75,7 +76,7 @@ def _digest(text: str) -> str:
 
 
 def _heading(title: str, subject: Subject, dated: bool) -> Markup:
-    told = f"{type(subject.model).__name__}, judged on {count(subject.n, 'row')}"
+    told = f"{type(subject.model).__name__}, judged on {counted(subject.n, 'row')}"
     if subject.seen is not None:
         seen = int(subject.seen.sum())
         told += (
@@ -108,7 +109,7 @@ def _figures(headline: list[tuple[str, str, str]]) -> Markup:
 
 def _cautions(cautions: list[Caution]) -> Markup:
     if not cautions:
-        return paragraph("Nothing unusual was found: coverage, training path and data look as they should.", class_="fine")
+        return paragraph("No problems were found in coverage, training path and data.", class_="fine")
     entries = (
         element("li", element("b", caution.title), " ", caution.text, class_="serious" if caution.serious else "remark")
         for caution in sorted(cautions, key=lambda caution: not caution.serious)

@@ -1,4 +1,4 @@
-"""Charts of probabilities: are they right, how sure is the model, how sure can one be of that."""
+"""Charts of probabilities: reliability, distribution and intervals."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._words import counted
 from kstonet.metrics import reliability_curve
 from kstonet.plotting.reliability import share_interval
 from kstonet.report.charts import axis, chart, figure, mark, sample_note, sampled
 from kstonet.report.inputs import Table
-from kstonet.report.markup import Markup, count, percent
+from kstonet.report.markup import Markup, percent
 
 GROUPS = 10  # of equally many rows
 DRAWN = 60  # intervals
@@ -18,12 +19,12 @@ PROBABILITY = "probability of the predicted class"
 
 
 def reliability_figure(right: np.ndarray, p: np.ndarray) -> Markup:
-    """How often predictions are right that the model gives so much probability.
+    """Share of correct predictions against the predicted probability.
 
     Parameters
     ----------
     right : ndarray of bool of shape (n,)
-        Whether a row is predicted right.
+        Whether the predicted class of a row is correct.
     p : ndarray of shape (n,)
         Probability of the predicted class.
 
@@ -39,9 +40,9 @@ def reliability_figure(right: np.ndarray, p: np.ndarray) -> Markup:
         *_shares(curve.predicted, curve.observed, sizes),
     ]
     spec = chart(
-        f"Share of right predictions against the probability, {count(len(sizes), 'group')} of rows.",
+        f"Share of correct predictions against the probability, {counted(len(sizes), 'group')} of rows.",
         x=axis(PROBABILITY, style="percent", domain=(0.0, 1.0)),
-        y=axis("share predicted right", style="percent", domain=(0.0, 1.0)),
+        y=axis("share predicted correctly", style="percent", domain=(0.0, 1.0)),
         marks=marks,
         shape="square",
     )
@@ -50,7 +51,7 @@ def reliability_figure(right: np.ndarray, p: np.ndarray) -> Markup:
 
 
 def confidence_figure(right: np.ndarray, p: np.ndarray) -> Markup:
-    """How many rows get so much probability, right and wrong ones."""
+    """Number of correct and wrong predictions against the predicted probability."""
     edges = np.linspace(0.0, 1.0, 21)
     edges = edges[np.searchsorted(edges, p.min(), side="right") - 1 :] if p.min() < 1.0 else edges[-2:]
     below, marks = np.zeros(len(edges) - 1), []
@@ -61,13 +62,13 @@ def confidence_figure(right: np.ndarray, p: np.ndarray) -> Markup:
         below = below + sizes
     share = percent(float((p > 0.9).mean()), 0)
     spec = chart(
-        f"How sure the model is: {share} of the rows have a predicted class of more than 90 % probability.",
+        f"Distribution of the predicted probability: {share} of the rows have more than 90 %.",
         x=axis(PROBABILITY, style="percent", domain=(float(edges[0]), 1.0)),
         y=axis("rows", style="count", zero=True),
         marks=marks,
         shape="square",
     )
-    return figure("How sure the model is", spec, note=f"{share} of the rows have more than 90 %.")
+    return figure("Predicted probabilities", spec, note=f"{share} of the rows have more than 90 %.")
 
 
 def interval_figure(right: np.ndarray, p: np.ndarray, bounds: np.ndarray, rows: Table) -> Markup:
@@ -82,7 +83,7 @@ def interval_figure(right: np.ndarray, p: np.ndarray, bounds: np.ndarray, rows: 
         spread = {"low": low, "high": high, "range": "95 % interval"}
         marks.append(mark("points", role, x=places[own], y=p[order[own]], name=name, tips=list(labels[own]), **spread))
     spec = chart(
-        f"Probability of the predicted class with its 95 % interval, {count(len(order), 'row')} in order.",
+        f"Probability of the predicted class with its 95 % interval, {counted(len(order), 'row')} in order.",
         x=axis("rows, from the least to the most probable", style="count", domain=(0.0, len(order) + 1.0), rank=True),
         y=axis(PROBABILITY, style="percent", domain=(0.0, 1.0)),
         marks=marks,
@@ -106,13 +107,13 @@ def width_figure(right: np.ndarray, bounds: np.ndarray) -> Markup:
 
 
 def _right_and_wrong(right: np.ndarray) -> list[tuple[str, str, np.ndarray]]:
-    return [("right", "muted", right), ("wrong", "accent", ~right)]
+    return [("correct", "muted", right), ("wrong", "accent", ~right)]
 
 
 def _shares(x: np.ndarray, share: np.ndarray, sizes: np.ndarray) -> list[dict[str, Any]]:
     """Shares of groups of rows with their 95 % confidence intervals."""
     low, high = share_interval(share, sizes)
-    tips = [count(int(size), "row") for size in sizes]
+    tips = [counted(int(size), "row") for size in sizes]
     return [
         mark("segments", x=x, low=low, high=high),
         mark("points", x=x, y=share, big=True, tips=tips, low=low, high=high, range="95 % interval"),

@@ -27,7 +27,7 @@ Z95 = float(norm.ppf(0.975))
 
 @dataclass(frozen=True)
 class RegressionView:
-    """A regressor at the rows it is judged on."""
+    """A regressor at the rows it is evaluated on."""
 
     subject: Subject
 
@@ -74,14 +74,9 @@ class RegressionView:
         """What is predicted, (n, 1)."""
         return self.mean[:, None]
 
-    def row_losses(self, encoded: Any, y: np.ndarray) -> np.ndarray:
-        """Squared errors."""
-        return np.asarray((y - self._means(encoded)) ** 2)
-
-    @staticmethod
-    def overall(row_losses: np.ndarray) -> np.ndarray:
-        """Root mean square."""
-        return np.asarray(np.sqrt(row_losses.mean(axis=-1)))
+    def loss(self, encoded: Any, y: np.ndarray) -> float:
+        """Root mean squared error."""
+        return _rmse(y - self._means(encoded))
 
     def curves(self, encoded: Any) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Means with the confidence interval of the mean."""
@@ -94,7 +89,7 @@ class RegressionView:
 
     @property
     def effect_words(self) -> dict[str, str]:
-        """How the section of the effects speaks."""
+        """Words for the section on feature effects."""
         band = (
             "The band is the mean of the 95 % confidence intervals of the model's mean, without the noise of the data: it is "
             "wide where the model does not know."
@@ -104,7 +99,7 @@ class RegressionView:
     # -- sections ------------------------------------------------------------------------------------------------------------
 
     def headline(self) -> list[tuple[str, str, str]]:
-        """The figures at the top: value, name, explanation."""
+        """The numbers at the top: value, name, explanation."""
         y, error = self.subject.y, self.errors
         found = [
             (number(_r2(y, error)), "R²", "share of the variance explained"),
@@ -150,13 +145,13 @@ class RegressionView:
             width, score = mean_width(bounds), winkler_score(y, bounds, level)
             share = f"{percent(low)} to {percent(high)}"
             rows.append([percent(level, 0), percent(coverage(y, bounds)), share, number(width), number(score)])
-        head = ["asked", "covered", "by chance", "mean width", "interval score"]
+        head = ["nominal", "covered", "by chance", "mean width", "interval score"]
         crps = crps_student(y, self.mean, self.predicted.std, self.predicted.distribution.df)
         return [
             paragraph(
-                "An interval that is asked to cover 95 % should hold 95 of 100 new observations. “By chance” is the range that "
-                f"right intervals would show on {n:,} independent rows, all but one time in a hundred. The interval score is "
-                "the width plus a fine for every miss: lower is better."
+                "A 95 % interval should contain 95 of 100 new observations. “By chance” is the range in which the coverage "
+                f"of correct intervals on {n:,} independent rows lies with probability 99 %. The interval score is the width "
+                "plus a penalty for every observation outside: lower is better."
             ),
             table(head, rows, caption="Prediction intervals"),
             grid(self._calibration_chart(self.predicted), self._width_chart()),
@@ -168,7 +163,7 @@ class RegressionView:
     def uncertainty_section(self) -> list[Markup]:
         """Variance by source."""
         if self.predicted is None:
-            return [paragraph("The model was fitted with residuals=None: it keeps nothing to compute variances from.")]
+            return [paragraph("The model was fitted with residuals=None: it has no variances.")]
         return sources_section(self.predicted.variance_by_source, f"variance of a new {self.subject.target}")
 
     def hardest(self, shown: np.ndarray) -> list[Markup]:
@@ -185,15 +180,13 @@ class RegressionView:
         return hardest_section(self.subject, np.abs(z), columns, shown, what="standardised residual", flagged=flagged)
 
     def cautions(self, comparison: Comparison) -> list[Caution]:
-        """What to keep in mind about these predictions."""
+        """Warnings about these predictions."""
         found: list[Caution | None] = [self._rival_caution(comparison)]
         if self.intervals and not self.subject.on_training_rows:
             observed = {level: float(coverage(self.subject.y, bounds)) for level, bounds in self.intervals.items()}
             found.append(wrong_coverage(self.subject.n, observed))
         if self.intervals and not np.isfinite(self.intervals[0.95]).all():
-            found.append(
-                Caution("Unbounded intervals", "The model was calibrated on too few rows for 95 %: it takes at least 19.")
-            )
+            found.append(Caution("Unbounded intervals", "The model was calibrated on too few rows; 95 % needs at least 19."))
         z = self.standardised
         if z is not None:
             found += [_bias(z, self.errors, self.subject.target), _tails(z)]
@@ -202,7 +195,7 @@ class RegressionView:
     # -- pieces --------------------------------------------------------------------------------------------------------------
 
     def _best_rival(self, comparison: Comparison) -> tuple[str, float, float, float]:
-        """Its name, its mean squared error, and ours less theirs with the standard error."""
+        """The best simpler model, its mean squared error, and the difference of the errors with its standard error."""
         squared = {name: (self.subject.y - answer) ** 2 for name, answer in comparison.answers.items()}
         best = min(squared, key=lambda name: float(squared[name].mean()))
         return best, float(squared[best].mean()), *difference(self.errors**2, squared[best])
@@ -211,7 +204,7 @@ class RegressionView:
         best, theirs, gap, spread = self._best_rival(comparison)
         change = np.sqrt(max(0.0, theirs + gap) / theirs) - 1.0 if theirs > 0 else 0.0
         size = f"{percent(abs(change))} {'below' if change < 0 else 'above'} that of the best simpler model ({best})"
-        sure = "more than chance explains" if abs(gap) > CLEARLY * spread else "a difference that chance can explain"
+        sure = "a significant difference" if abs(gap) > CLEARLY * spread else "not a significant difference"
         return f"The RMSE is {size}, {sure} on {self.subject.n:,} rows."
 
     def _rival_caution(self, comparison: Comparison) -> Caution | None:
@@ -220,7 +213,7 @@ class RegressionView:
             return None
         return Caution(
             "A simpler model predicts better",
-            f"The simpler model “{best}” has the smaller error here, by more than chance explains.",
+            f"The simpler model “{best}” has a significantly smaller error here.",
         )
 
     def _agreement_chart(self) -> Markup:
@@ -255,8 +248,8 @@ class RegressionView:
             mark("line", x=LEVELS, y=observed, dots=True),
         ]
         spec = chart(
-            f"Observed against asked coverage from 5 % to 95 %; the mean distance from the diagonal is {percent(gap)}.",
-            x=axis("asked", style="percent", domain=(0.0, 1.0)),
+            f"Observed against nominal coverage from 5 % to 95 %; the mean distance from the diagonal is {percent(gap)}.",
+            x=axis("nominal", style="percent", domain=(0.0, 1.0)),
             y=axis("covered", style="percent", domain=(0.0, 1.0)),
             marks=marks,
             shape="square",
@@ -317,7 +310,7 @@ def _rmse_chart(errors: dict[str, np.ndarray], target: str) -> Markup:
 
 
 def _bias(z: np.ndarray, errors: np.ndarray, target: str) -> Caution | None:
-    """A mean error that chance explains less than once in a hundred times."""
+    """Warn if the mean error differs significantly from zero."""
     limit = float(norm.ppf(1.0 - RARE / 2))
     if abs(errors.mean()) <= limit * errors.std(ddof=1) / np.sqrt(len(errors)) or abs(z.mean()) < 0.1:
         return None
@@ -326,13 +319,13 @@ def _bias(z: np.ndarray, errors: np.ndarray, target: str) -> Caution | None:
 
 
 def _tails(z: np.ndarray) -> Caution | None:
-    """More errors beyond three standard deviations than a normal distribution has."""
+    """Warn if more errors exceed three standard deviations than under a normal distribution."""
     share, expected = float((np.abs(z) > 3.0).mean()), 2.0 * float(norm.sf(3.0))
     if share <= max(0.01, chance_range(len(z), expected)[1]):
         return None
     return Caution(
         "Errors have long tails",
-        f"{percent(share)} of the errors are larger than three standard deviations, where {percent(expected)} is normal. "
-        "model.calibrate() shapes the intervals after the errors.",
+        f"{percent(share)} of the errors are larger than three standard deviations; under a normal distribution it would be "
+        f"{percent(expected)}. model.calibrate() adapts the intervals to the errors.",
         serious=False,
     )

@@ -1,4 +1,4 @@
-"""Where the uncertainty comes from."""
+"""Sources of the uncertainty."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kstonet.report.markup import Markup, number, paragraph, percent, table
 
 DRAWN = 120
 MEANINGS = {
-    "noise": "scatter of the data around the network; more rows do not reduce it",
-    "first layer": "the first layer is not pinned down here: far from training rows",
+    "noise": "variation of the data around the network; more rows do not reduce it",
+    "first layer": "the first layer is not determined by nearby training rows",
     "regression layers": "estimated coefficients of the layers above",
-    "between iterations": "the averaged iterations disagree: training has not settled",
+    "between iterations": "the averaged iterations disagree: training has not converged",
 }
 ROLES = {"noise": "muted", "first layer": "shade-1", "regression layers": "shade-2", "between iterations": "shade-3"}
 
@@ -23,9 +23,9 @@ def sources_section(sources: dict[str, np.ndarray], what: str) -> list[Markup]:
     Parameters
     ----------
     sources : dict of ndarray of shape (n,)
-        Variances.
+        Variances of every source.
     what : str
-        Of what they are the variance.
+        Name of the quantity whose variance is shown.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def sources_section(sources: dict[str, np.ndarray], what: str) -> list[Markup]:
     listed = ", ".join(f"{name} {percent(share, 0)}" for name, share in shares.items())
     spec = chart(
         f"The {what} by source, rows sorted by their total: {listed}.",
-        x=axis("rows, from the surest to the least sure", style="count", domain=(0.5, len(drawn) + 0.5), rank=True),
+        x=axis("rows, sorted by variance", style="count", domain=(0.5, len(drawn) + 0.5), rank=True),
         y=axis(what, zero=True),
         marks=marks,
     )

@@ -1,9 +1,9 @@
 """Penalised logistic and multinomial regression for a categorical last layer (eq. optsolver2 with that layer's likelihood).
 
-Two moves alternate. A proximal step on the quadratic bound of the likelihood (Böhning 1992), whose curvature is a multiple
-of the predictors' Gram whatever the parameters are, finds the active set by the same coordinate pass as the Gaussian layer.
-A truncated Newton step on that set, by conjugate gradients preconditioned with the same Gram, does the rest. Smooth
-penalties need the second move only.
+Two steps alternate. A proximal step on the quadratic bound of the likelihood (Böhning 1992) finds the active set by the same
+coordinate pass as the Gaussian layer; the curvature of the bound is a multiple of the predictors' Gram for all parameters.
+A truncated Newton step on that set, by conjugate gradients preconditioned with the same Gram, then converges quickly. Smooth
+penalties need the second step only.
 """
 
 from __future__ import annotations
@@ -30,22 +30,25 @@ MAX_HALVINGS = 20
 
 @dataclass(frozen=True)
 class MultinomialFit:
-    """What :func:`solve_multinomial` returns.
+    """The result of :func:`solve_multinomial`.
 
     Attributes
     ----------
     weights : array of shape (K, q), or (1, q) for two classes
+        Fitted weights.
     intercept : array of shape (K,), or (1,) for two classes
-        Of mean zero for three classes or more.
+        Fitted intercepts; with three or more classes their mean is zero.
     active : bool array, shape of ``weights``
-        Where the weights are not exactly zero.
+        Whether a weight is different from zero.
     objective : float
         Mean negative log-likelihood plus penalty.
     kkt : float
         Largest violation of the first-order conditions: for the weights relative to the largest gradient of the model
         without predictors, for the intercepts in units of probability.
     n_iter : int
+        Number of iterations.
     converged : bool
+        Whether ``kkt`` is within ``tol``.
     """
 
     weights: Floats
@@ -78,23 +81,27 @@ def solve_multinomial(
     Parameters
     ----------
     features : array of shape (n, q)
+        Predictors of the layer.
     labels : int array of shape (n,)
         Values 0 to n_classes - 1, at least two of them present.
     n_classes : int
+        Number of classes.
     penalty : {"lasso", "ridge", "scad", "mcp", "none"} or Penalty
         On separable classes ``"none"``, SCAD and MCP may have no finite optimum; they stop at the first weights whose
         gradient meets ``tol``.
     alpha : float
-        Strength; ignored by ``"none"``.
+        Strength of the penalty. ``"none"`` ignores it.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     temperature : float
-        Divides the logits; in the paper the part of σ² of the last layer.
+        The logits are divided by it. It corresponds to σ² of the last layer in the paper.
     start : (weights, intercept), optional
-        Parameters near the solution, of the shapes in :class:`MultinomialFit`. Without them SCAD and MCP start from the
+        Parameters near the solution, with the shapes of :class:`MultinomialFit`. If not given, SCAD and MCP start from the
         lasso solution.
     tol : float
-        On the KKT violation.
+        Largest violation of the KKT conditions.
     max_iter : int
+        Largest number of iterations.
 
     Returns
     -------
@@ -103,7 +110,7 @@ def solve_multinomial(
     Warns
     -----
     ConvergenceWarning
-        With the violation reached, when ``max_iter`` was not enough.
+        If ``max_iter`` was not enough; the message has the violation reached.
 
     Examples
     --------
@@ -172,7 +179,7 @@ def _check_labels(labels: ArrayLike, n_classes: int, w: Floats) -> tuple[NDArray
 
 
 class _Point(NamedTuple):
-    """Parameters (q + 1, r), the intercepts last, and what the objective is there."""
+    """Parameters (q + 1, r), the intercepts last, with the objective, probabilities and gradient."""
 
     theta: Floats
     value: float
@@ -181,7 +188,7 @@ class _Point(NamedTuple):
 
 
 class _Problem:
-    """The likelihood on the centred design with a column of ones, its Gram, and the two moves."""
+    """The likelihood on the centred design with a column of ones, its Gram, and the two steps."""
 
     def __init__(self, F: Floats, y: NDArray[np.intp], rows: int, w: Floats, frequency: Floats) -> None:
         F, self.mean = centre("features", F, w)
@@ -194,11 +201,11 @@ class _Problem:
         # Centring makes the Gram of the whole design block-diagonal: the intercept has its own unit entry.
         values, self.vectors = eigh(self.gram, check_finite=False)
         self.values = np.maximum(values, 0.0)[:, None]
-        self.varies = np.diag(self.gram)[:, None] > 0  # a constant predictor has no say
+        self.varies = np.diag(self.gram)[:, None] > 0  # a constant predictor has no influence
         self.diagonal = np.ones((q + 1, 1))
         self.diagonal[:-1] = np.where(self.varies, np.diag(self.gram)[:, None], 1.0)
         self.null = np.zeros((q + 1, rows))
-        frequency = np.maximum(frequency, 1e-8)  # a class without rows: far down, not at -infinity
+        frequency = np.maximum(frequency, 1e-8)  # a class without rows gets a small finite logit
         self.null[-1] = np.log(frequency) if rows > 1 else np.log(frequency[1] / frequency[0])
         self.null_value, proba = self.loss.evaluate(self.null)
         largest = np.abs(self.loss.gradient(proba)[:-1]).max()
@@ -224,7 +231,7 @@ class _Problem:
     def solve(self, penalty: Penalty, theta: Floats, tol: float, max_iter: int) -> tuple[_Point, float, int]:
         """Return the solution, its KKT violation and the iterations."""
         at = self.point(penalty, theta)
-        if not at.value <= self.null_value:  # a start that is worse than none
+        if not at.value <= self.null_value:  # a start worse than the model without predictors
             at = self.point(penalty, self.null)
         use_bound = not penalty.quadratic
         for n_iter in range(max_iter):
@@ -233,13 +240,13 @@ class _Problem:
                 return at, kkt, n_iter
             if use_bound:
                 at = self.point(penalty, self.proximal(penalty, at))
-            # Newton asks for a superlinear rate, but never for more than tol needs.
+            # Accurate enough for a superlinear rate, but not more accurate than tol needs.
             accuracy = max(min(0.1, kkt), 0.3 * tol / kkt)
             for _ in range(at.theta.size):  # until no more weights leave the active set
                 before, at = at, self.search(penalty, at, self.newton(penalty, at, kkt, accuracy))
                 if penalty.quadratic or not ((before.theta != 0) & (at.theta == 0)).any():
                     break
-            use_bound = not penalty.quadratic or at is before  # where Newton leads nowhere the bound still does
+            use_bound = not penalty.quadratic or at is before  # the bound still makes progress where Newton does not
         return at, self.violation(penalty, at), max_iter
 
     def proximal(self, penalty: Penalty, at: _Point) -> Floats:
@@ -276,7 +283,7 @@ class _Problem:
                 return np.asarray(z * free)
 
             step = conjugate_gradients(product, -slope * free, precondition, self.unit, accuracy)
-            if step is not None:  # else SCAD or MCP bend down more than the data bend up: try their tangent instead
+            if step is not None:  # else not convex with SCAD or MCP: use the tangent of the penalty
                 return step
         return np.zeros_like(slope)
 

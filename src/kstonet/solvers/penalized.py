@@ -1,8 +1,8 @@
 """Penalised least squares for a regression layer, all outputs at once (eq. optsolver2).
 
-The design is tall and thin, so everything happens on the centred q × q Gram of the predictors, built once. Penalties that
-are quadratic have a closed form. The others alternate two moves for all outputs together: a coordinate-descent pass, which
-finds the active set, and a Newton step on that set, which is exact there because the penalties are piecewise quadratic.
+The design has many rows and few columns, so the solver works on the centred q × q Gram matrix of the predictors, which is built
+once. Quadratic penalties have a closed form. The others alternate two steps for all outputs together: a coordinate-descent
+pass, which finds the active set, and a Newton step on that set, which is exact because the penalties are piecewise quadratic.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ POLISHED = 1e-13  # relative KKT violation at which an exact solve has nothing l
 
 @dataclass(frozen=True)
 class PenalizedFit:
-    """What :func:`solve_penalized` returns.
+    """The result of :func:`solve_penalized`.
 
     Attributes
     ----------
     weights : array of shape (k, q)
+        Fitted weights.
     intercept : array of shape (k,)
+        Fitted intercepts.
     active : bool array of shape (k, q)
-        Where the weights are not exactly zero.
+        Whether a weight is different from zero.
     kkt : array of shape (k,)
         Largest violation of the first-order conditions, relative to max|Fᵀt|/n of the centred data.
     n_iter : int
-        Coordinate-descent passes; 0 if the closed form or the Newton step was enough.
+        Number of coordinate-descent passes; 0 if the closed form or the Newton step sufficed.
     converged : bool
         Whether every ``kkt`` is within ``tol``, or within the rounding error of the gradient.
     """
@@ -69,21 +71,24 @@ def solve_penalized(
     Parameters
     ----------
     features : array of shape (n, q)
+        Predictors of the layer.
     targets : array of shape (n, k)
+        Values to be fitted, one column per output.
     penalty : {"lasso", "ridge", "scad", "mcp", "none"} or Penalty
         Ridge is alpha/2·‖w‖², SCAD has a = 3.7, MCP gamma = 3; pass a :class:`~kstonet.solvers.penalties.Penalty` for
         other shapes. ``"none"`` is least squares, of minimum norm if predictors are collinear. Predictors are never
         rescaled: SCAD and MCP are solved in the units given, also where those make the problem non-convex.
     alpha : float or array of shape (k,)
-        Strength, one for all outputs or one each; ignored by ``"none"``.
+        Strength of the penalty, one value for all outputs or one for each. ``"none"`` ignores it.
     sample_weight : array of shape (n,), optional
+        Weights of the rows. If not given, all rows have the same weight.
     start : array of shape (k, q), optional
-        Weights near the solution. Without it SCAD and MCP start from the lasso solution, so that they end in a
-        stationary point of the kind that the theory of Loh and Wainwright (2015) is about.
+        Weights near the solution. If not given, SCAD and MCP start from the lasso solution, so that they end in a stationary
+        point of the kind that the theory of Loh and Wainwright (2015) covers.
     tol : float
-        On the relative KKT violation.
+        Largest relative violation of the KKT conditions.
     max_iter : int
-        Bound on coordinate-descent passes.
+        Largest number of coordinate-descent passes.
 
     Returns
     -------
@@ -92,7 +97,7 @@ def solve_penalized(
     Warns
     -----
     ConvergenceWarning
-        With the violation reached, when ``max_iter`` was not enough.
+        If ``max_iter`` was not enough; the message has the violation reached.
 
     Examples
     --------
@@ -122,7 +127,7 @@ def solve_penalized(
     n_iter = 0
     if P.quadratic:
         W = _closed_form(F, T, gram, linear, P.curvature(np.zeros(T.shape[1])), mean_f)
-        W[np.diag(gram) == 0] = 0.0  # a constant predictor has no say, not even by rounding
+        W[np.diag(gram) == 0] = 0.0  # a constant predictor has no influence, not even by rounding
         kkt = _violation(P, W, gram @ W - linear, scale)
     else:
         W = np.zeros_like(linear)
@@ -165,7 +170,7 @@ def check_design(features: ArrayLike, sample_weight: ArrayLike | None, tol: floa
 
 
 def check_start(name: str, start: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Return a warm start as float64, or say what is wrong with it."""
+    """Validate a warm start and return it as float64."""
     values = np.asarray(start, dtype=np.float64)
     if values.shape != shape or not np.isfinite(values).all():
         raise ValueError(f"{name} has shape {values.shape}; a warm start needs finite values of shape {shape}.")
@@ -176,7 +181,7 @@ def centre(name: str, values: Floats, w: Floats) -> tuple[Floats, Floats]:
     """Subtract the weighted means; return them too."""
     with np.errstate(all="ignore"):
         mean = w @ values
-    if not np.isfinite(mean).all():  # one look at q numbers instead of n·q: a sum hides no NaN and no infinity
+    if not np.isfinite(mean).all():  # checks q numbers instead of n·q: NaN and infinity survive a sum
         column = int(np.flatnonzero(~np.isfinite(mean))[0])
         raise ValueError(f"{name} contains NaN or infinity (column {column}); drop or impute those rows.")
     return values - mean, mean
@@ -201,7 +206,7 @@ def _closed_form(F: Floats, T: Floats, gram: Floats, linear: Floats, ridge: Floa
     values, vectors = eigh(gram, check_finite=False)
     if values[0] + ridge.min() > GRAM_IS_SAFE * values[-1]:
         return np.asarray(vectors @ ((vectors.T @ linear) / (values[:, None] + ridge)))
-    # The Gram squares the condition number; the design itself still tells small from zero.
+    # The Gram squares the condition number; the singular values of the design distinguish small ones from zero.
     left, singular, right = svd(F, full_matrices=False, check_finite=False)
     rounding = np.finfo(np.float64).eps * np.hypot(singular[0], np.linalg.norm(mean))  # of the data before centring
     kept = singular > max(F.shape) * rounding
@@ -272,7 +277,7 @@ def _newton_on_active_set(gram: Floats, linear: Floats, penalty: Penalty, W: Flo
 def _newton_point(
     gram: Floats, penalty: Penalty, W: Floats, gradient: Floats, settled: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Where Newton's step leads each column, and for which columns there is one: one factor per pattern of weights."""
+    """Newton's point of every column, and the columns that have one; columns with the same active set share a factor."""
     active, bend = W != 0, penalty.curvature(W)
     slope = np.where(active, gradient + penalty.derivative(W), 0.0)
     wanted = np.abs(slope).max(0) > settled
@@ -288,7 +293,7 @@ def _newton_point(
         bent = hessian.copy()
         bent.flat[:: len(rows) + 1] += bend[rows, columns[0]]
         _, step, failure = dposv(bent, slope[block])
-        if failure:  # SCAD or MCP bend down more than the data bend up: their tangent instead (Zou and Li 2008)
+        if failure:  # not convex with SCAD or MCP: use the tangent of the penalty instead (Zou and Li 2008)
             _, step, failure = dposv(hessian, slope[block])
         if not failure:
             point[block] -= step

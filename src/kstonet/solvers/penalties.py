@@ -1,10 +1,10 @@
-"""The penalties P of eq. (optsolver2): what a solver may ask of one, and nothing about any solver.
+"""The penalties P of eq. (optsolver2), independent of the solvers.
 
-All act element by element. ``alpha`` is one number, or one per output; outputs lie along the *last* axis of every array
-that is handed to a penalty, so the same object serves a whole (q, k) block of weights and one coordinate (k,) of it.
+All act element by element. ``alpha`` is one number, or one per output. Outputs are along the *last* axis of every array that is
+passed to a penalty, so the same object serves a whole (q, k) block of weights and one coordinate (k,) of it.
 
-Every penalty here is piecewise quadratic with at most one kink, at zero. That is why one solver can serve them all: away
-from the kink ``derivative`` and ``curvature`` give an exact Newton step, and ``prox`` is a formula per piece.
+Every penalty here is piecewise quadratic with at most one kink, at zero, so one solver can serve them all: away from the kink
+``derivative`` and ``curvature`` give an exact Newton step, and ``prox`` has a formula for every piece.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Penalty(ABC):
     Parameters
     ----------
     alpha : float or array of shape (k,)
-        Strength, in the scaling of 1/(2n)·SSE; one value per output if an array.
+        Strength of the penalty, in the scaling of 1/(2n)·SSE; an array has one value per output.
     """
 
     alpha: Any = 0.0
@@ -148,8 +148,9 @@ class SCAD(Penalty):
     Parameters
     ----------
     alpha : float or array of shape (k,)
+        Strength of the penalty.
     a : float
-        Above 2; the authors' value is 3.7. The lasso is the limit a → ∞.
+        Shape parameter, greater than 2; Fan and Li use 3.7. The lasso is the limit a → ∞.
     """
 
     a: float = 3.7
@@ -200,8 +201,9 @@ class MCP(Penalty):
     Parameters
     ----------
     alpha : float or array of shape (k,)
+        Strength of the penalty.
     gamma : float
-        Above 1. The lasso is the limit γ → ∞.
+        Shape parameter, greater than 1. The lasso is the limit γ → ∞.
     """
 
     gamma: float = 3.0
@@ -245,15 +247,16 @@ PENALTIES: dict[str, type[Penalty]] = {"lasso": Lasso, "ridge": Ridge, "scad": S
 
 
 def make_penalty(penalty: str | Penalty, alpha: ArrayLike | None, n_outputs: int) -> Penalty:
-    """Build a penalty from what a user writes.
+    """Build a penalty from its name and strength.
 
     Parameters
     ----------
     penalty : {"lasso", "ridge", "scad", "mcp", "none"} or Penalty
-        An object carries its own strength.
+        Name of the penalty, or an object, which has its own strength.
     alpha : float, array of shape (n_outputs,) or None
-        Non-negative; ignored by ``"none"``.
+        Strength of the penalty, not negative. ``"none"`` ignores it.
     n_outputs : int
+        Number of outputs.
 
     Examples
     --------
@@ -262,7 +265,7 @@ def make_penalty(penalty: str | Penalty, alpha: ArrayLike | None, n_outputs: int
     """
     if isinstance(penalty, Penalty):
         if alpha is not None:
-            raise ValueError(f"alpha={alpha!r} is given, but {penalty!r} carries its own; pass alpha=None.")
+            raise ValueError(f"alpha={alpha!r} is given, but {penalty!r} has its own; pass alpha=None.")
         kind, alpha = type(penalty), penalty.alpha
     elif isinstance(penalty, str) and penalty in PENALTIES:
         kind = PENALTIES[penalty]

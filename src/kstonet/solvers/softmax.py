@@ -18,7 +18,7 @@ def log_proba(logits: ArrayLike) -> Floats:
     Parameters
     ----------
     logits : array of shape (n, K), or (n, 1)
-        One column means two classes, the logit being that of class 1.
+        Logits of the classes. One column means two classes and holds the logit of class 1.
 
     Returns
     -------
@@ -47,11 +47,13 @@ class SoftmaxLoss:
     Parameters
     ----------
     design : array of shape (n, p)
+        Design matrix, including the column of the intercept.
     labels : int array of shape (n,)
+        Class of every row, from 0.
     n_logits : int
-        The number of classes, or 1 for two classes.
+        Number of classes, or 1 for two classes.
     weights : array of shape (n,)
-        Summing to one.
+        Weights of the rows, which sum to one.
     """
 
     def __init__(self, design: Floats, labels: NDArray[np.intp], n_logits: int, weights: Floats) -> None:
@@ -61,7 +63,7 @@ class SoftmaxLoss:
         self.bound = 0.25 if n_logits == 1 else 0.5
 
     def evaluate(self, theta: Floats) -> tuple[float, Floats]:
-        """The loss, and the probabilities (r, n) that its derivatives are made of."""
+        """The loss, and the probabilities (r, n) that its derivatives need."""
         logits = theta.T @ self.design.T
         if self.n_logits == 1:
             losses = np.logaddexp(0.0, logits[0]) - self.labels * logits[0]

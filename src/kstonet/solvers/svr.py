@@ -1,8 +1,8 @@
 """All first-layer SVRs at once, on one Gram matrix that never changes (eq. optsolver1).
 
-One iteration of the splitting costs one pass over one factor for *all* targets together, and the factor serves the whole
-training. Every solution is certified by a primal-dual pair; where a support set is wanted, the dual vector itself is
-brought to the tolerance, by more iterations or by Newton steps, whichever is cheaper.
+One iteration of the splitting costs one pass over one factor for *all* targets together, and the factor is reused during the
+whole training. Every solution is certified by a primal-dual pair. If a support set is needed, the dual vector itself is
+solved to the tolerance, by more iterations or by Newton steps, whichever is cheaper.
 """
 
 from __future__ import annotations
@@ -48,18 +48,19 @@ def solve_svr(
     gram : Gram
         Kernel matrix of the training rows.
     targets : array of shape (m, n), float64
+        Targets of the regressions, one row each.
     C, epsilon : float or array of shape (m,)
-        In scikit-learn's scaling.
+        Weight of the loss and half-width of the tube, in scikit-learn's scaling; one value for all targets or one for each.
     sample_weight : array of shape (n,) or (m, n), optional
-        The bound of sample i is C·wᵢ.
+        Weights of the rows. The dual variable of row i is bounded by C·wᵢ.
     tol : float
-        On the relative duality gap; 1e-6 or less implies ``support=True``.
+        Largest relative duality gap. A value of 1e-6 or less implies ``support=True``.
     support : bool
-        Ask for a dual vector that is itself feasible, sparse and within ``tol``.
+        Whether to compute a dual vector that is itself feasible, sparse and within ``tol``.
     max_iter : int
-        Bound on splitting iterations.
+        Largest number of splitting iterations.
     warm_start : SVRSolution, optional
-        A solution on the same Gram, for other targets or parameters.
+        Solution on the same Gram for other targets or parameters, used as the start.
     callback : callable, optional
         Called with an :class:`SVRProgress` at every check.
 
@@ -70,7 +71,7 @@ def solve_svr(
     Warns
     -----
     ConvergenceWarning
-        With the gap reached, when ``max_iter`` was not enough.
+        If ``max_iter`` was not enough; the message has the gap reached.
 
     Examples
     --------
@@ -128,7 +129,7 @@ class _Run:
         self.intercept = zeros(problem.targets, (m,))
         self.primal, self.dual, self.gap = np.zeros(m), np.zeros(m), np.full(m, np.inf)
         self.n_iter, self.n_newton = np.zeros(m, dtype=int), np.zeros(m, dtype=int)
-        self.kkt = np.zeros(m)  # looked at in tight mode only
+        self.kkt = np.zeros(m)  # used in tight mode only
         self.kkt_tol = np.sqrt(tol) * np.maximum(to_numpy(problem.spread()), 1e-300)
         self.shifts = wanted_shifts(gram, problem)
         # Value of the constant prediction: the scale below which a primal value is rounding.
@@ -166,7 +167,7 @@ class _Run:
         )
 
     def groups(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Targets that one factor can serve, together; usually all of them."""
+        """Groups of targets that can share a factor; usually one group."""
         groups: list[list[int]] = []
         for row in rows[np.argsort(self.shifts[rows], kind="stable")]:
             if groups and self.shifts[row] <= REUSE_FACTOR**2 * self.shifts[groups[-1][0]]:
@@ -197,7 +198,7 @@ class _Run:
             self.kkt[rows] = to_numpy(self.problem.rows(rows).kkt_distance(coef, image, intercept))
 
     def done(self, rows: np.ndarray) -> np.ndarray:
-        """Whether the recorded solutions are good enough."""
+        """Whether the recorded solutions meet the tolerance."""
         return np.asarray((self.gap[rows] <= self.tol) & (self.kkt[rows] <= self.kkt_tol[rows]))
 
     def report(self, iteration: int) -> None:
@@ -210,7 +211,7 @@ class _Run:
         next_check = 4
         if warm is not None:
             state.start_from(warm.dual_state[rows], warm.multiplier_state[rows])
-            if not self.tight:  # a check costs two or three iterations: the last solve says when the first is due
+            if not self.tight:  # a check costs two or three iterations: the first one is due when the last solve ended
                 next_check = max(4, 3 * int(warm.n_iter[rows].min()) // 4)
         budget = self.max_iter
         for iteration in range(1, self.max_iter + 1):
@@ -221,13 +222,13 @@ class _Run:
             image, pair_gap = self.check(rows, state, iteration)
             going = np.flatnonzero(~self.done(rows))
             if going.size and self.tight and budget == self.max_iter and (pair_gap[going] <= LOOSE).all():
-                # The function is found; only the dual vector is left. Rent iterations up to the price of Newton's steps.
+                # The function has converged, the dual vector has not: iterate until that has cost as much as Newton's steps.
                 budget = min(self.max_iter, iteration + self.newton_price(rows[going]))
             if going.size == 0 or iteration >= budget:
                 break
             state.refine(image)
             residual = state.problem.targets - image - self.intercept[rows][:, None]
-            if warm is not None:  # where the warm start led nowhere, start cold
+            if warm is not None:  # the warm start failed: start cold
                 state.restart(np.flatnonzero(self.primal[rows] > self.constant_value[rows]))
                 warm = None
             if going.size < len(rows):
@@ -263,7 +264,7 @@ class _Run:
         n = self.gram.n
         free = to_numpy(self.problem.rows(rows).free(self.dual_state[rows]).sum(1)).astype(np.float64)
         flops = NEWTON_STEPS_EXPECTED * (free**3 / 3.0 + 6.0 * n**2).sum()
-        per_iteration = 4.0 * n**2 * (4.0 + len(rows))  # a few rows run far from the arithmetic peak
+        per_iteration = 4.0 * n**2 * (4.0 + len(rows))  # few rows do not reach the peak arithmetic rate
         return int(flops / per_iteration) + 1
 
     def newton(self, rows: np.ndarray) -> None:

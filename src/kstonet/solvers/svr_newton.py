@@ -48,8 +48,8 @@ class _ProximalStep:
     def best_intercept(self, image: Array) -> float:
         """The b with Σ prox(centre + (y - Ku - b)/shift) = 0, by bisection: the sum falls continuously in b.
 
-        Minimising over b exactly, again and again, keeps Σa = 0 also where no entry is free and Newton's system says
-        nothing about b.
+        Minimising over b exactly in every step keeps Σa = 0 also where no entry is free and Newton's system does not
+        determine b.
         """
         p = self.problem
         levels = p.targets - image + self.shift * self.centre
@@ -125,23 +125,24 @@ def polish(
     Parameters
     ----------
     gram : Gram
+        Kernel matrix of the training rows.
     problem : SVRProblem
-        With a single row.
+        The problem of a single target.
     coef : array of shape (1, n)
         Start, inside the box.
     shift : float
-        First proximal shift.
+        Shift of the first proximal step.
     tol : float
-        On the relative gap of the returned vector itself.
+        Largest relative gap of the returned vector itself.
     kkt_tol : float
-        On the largest violation of the optimality conditions, in units of the target.
+        Largest violation of the optimality conditions, in units of the target.
     max_steps : int
-        Bound on Newton steps.
+        Largest number of Newton steps.
 
     Returns
     -------
     NewtonResult
-        The best vector seen, whether or not it reached ``tol``.
+        The best vector found, whether or not it reached ``tol``.
     """
     xp = namespace(coef)
     best: NewtonResult | None = None
@@ -156,7 +157,7 @@ def polish(
         return NewtonResult(feasible, image, b, primal, dual, gap, kkt, steps)
 
     def error(result: NewtonResult) -> float:
-        """At most one where the result is good enough."""
+        """At most one if the result meets the tolerances."""
         return max(result.gap / tol, result.kkt / kkt_tol)
 
     smallest_shift = 1e-13 * max(gram.norm_bound, 1e-300)

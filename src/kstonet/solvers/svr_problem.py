@@ -1,4 +1,4 @@
-"""The ε-SVR problem of eq. (SVRregularization), its dual, and what certifies a solution.
+"""The ε-SVR problem of eq. (SVRregularization), its dual, and the certificate of a solution.
 
 For every row (hidden unit) j of the targets, with the loss scaled as scikit-learn does (C·Σ, not C/n·Σ):
 
@@ -29,9 +29,11 @@ class SVRProblem:
     Parameters
     ----------
     targets : array of shape (m, n)
+        Targets of the regressions, one row each.
     box : array of shape (m, n)
         C times the sample weight: the bound of every dual variable.
     epsilon : array of shape (m, 1)
+        Half-width of the tube of every target.
     """
 
     targets: Array
@@ -87,16 +89,16 @@ class SVRProblem:
         return xp.sign(values) * xp.minimum(shrunk, self.box)
 
     def balance(self, coef: Array) -> Array:
-        """Restore Σ = 0 inside the box, moving free entries only (in proportion to their room) while they suffice.
+        """Restore Σ = 0 inside the box by moving free entries in proportion to their distance from the bounds, if they suffice.
 
         A uniform shift would destroy the exact zeros and bounds that define the support.
         """
         xp = namespace(coef)
         nothing = xp.zeros_like(coef)
-        # Within rounding of zero or the bound is zero or the bound: else rounding would decide who is free.
+        # Entries within rounding of zero or the bound are set to it, so that rounding does not decide which entries are free.
         coef = xp.where(abs(coef) <= ROUNDING * self.box, nothing, coef)
         coef = xp.where(abs(coef) >= (1.0 - ROUNDING) * self.box, xp.sign(coef) * self.box, coef)
-        for _ in range(3):  # the first pass does it; the others remove what rounding left
+        for _ in range(3):  # the second and third pass remove rounding errors
             excess = coef.sum(1)[:, None]
             direction = -xp.sign(excess)
             shrinking = coef * direction < 0
@@ -126,9 +128,9 @@ class SVRProblem:
         return namespace(coef).amax(self.kkt_violations(coef, image, intercept), 1)
 
     def kkt_violations(self, coef: Array, image: Array, intercept: Array) -> Array:
-        """Distance of every residual from the interval its dual variable demands, in units of the target.
+        """Distance of every residual from the interval that its dual variable requires, in units of the target.
 
-        aᵢ = 0 demands |r| ≤ ε; a free aᵢ demands r = ε·sign(aᵢ); a bounded one demands r·sign(aᵢ) ≥ ε.
+        aᵢ = 0 requires |r| ≤ ε, a free aᵢ requires r = ε·sign(aᵢ), and one at the bound requires r·sign(aᵢ) ≥ ε.
         """
         xp = namespace(coef)
         residuals = self.targets - image - intercept[:, None]
@@ -137,7 +139,7 @@ class SVRProblem:
         at_bound = abs(coef) >= self.box
         violation = xp.where(at_bound, xp.clip(-signed, 0.0, None), abs(signed))
         violation = xp.where(coef == 0, outside, violation)
-        return xp.where(self.box == 0, xp.zeros_like(violation), violation)  # weight zero: no demand at all
+        return xp.where(self.box == 0, xp.zeros_like(violation), violation)  # rows of weight zero have no condition
 
 
 def _per_target(name: str, value: Any, m: int, *, positive: bool) -> np.ndarray:
@@ -152,7 +154,7 @@ def _per_target(name: str, value: Any, m: int, *, positive: bool) -> np.ndarray:
 
 
 def make_problem(targets: Array, C: Any, epsilon: Any, sample_weight: Any = None, *, n: int | None = None) -> SVRProblem:
-    """Validate and assemble an :class:`SVRProblem` from what a user writes.
+    """Validate the arguments and return an :class:`SVRProblem`.
 
     ``targets`` has one row per target; ``C`` and ``epsilon`` are scalars or one value per target, the weights (n,) or (m, n).
     """

@@ -1,4 +1,4 @@
-"""What a solve returns: the solutions, their certificate, and where to start the next one."""
+"""The result of a solve: solutions, certificates and the start of the next solve."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIGHT = 1e-6  # tolerances up to here ask for a dual vector that meets them itse
 
 @dataclass(frozen=True)
 class SVRProgress:
-    """What a callback sees at every check."""
+    """State of a solve at a check, passed to the callback."""
 
     iteration: int
     gap: np.ndarray  # (m,) relative gaps; finished targets included
@@ -43,6 +43,7 @@ class SVRSolution:
     coef : array of shape (m, n)
         Coefficients of the kernel expansion. In tight mode a feasible dual vector with exact zeros off the support.
     intercept : array of shape (m,)
+        Fitted intercepts.
     fitted : array of shape (m, n)
         K·coef + intercept, the fitted values on the training rows.
     primal, dual, gap : ndarray of shape (m,)
@@ -52,16 +53,19 @@ class SVRSolution:
     n_iter : ndarray of int, shape (m,)
         Splitting iterations until the target was finished.
     n_newton : ndarray of int, shape (m,)
+        Number of Newton steps.
     new_factors : tuple of float
         Shifts of the factorisations this solve had to make; empty when a held one served.
     seconds : float
+        Wall time of the solve.
     tight : bool
         Whether ``coef`` is itself the feasible dual vector behind the certificate.
     problem : SVRProblem
+        The problem that was solved.
     dual_state, multiplier_state : array of shape (m, n)
         Where the splitting stopped, for a warm start.
     shifts : ndarray of shape (m,)
-        The shift every target ended with.
+        The last shift of every target.
     """
 
     coef: Array

@@ -37,8 +37,8 @@ def wanted_shifts(gram: Gram, problem: SVRProblem) -> np.ndarray:
 class Splitting:
     """The iteration on the targets that are not finished yet.
 
-    Only *changes* of the right-hand side are solved for, so the rounding of a low-precision factor shrinks with the changes;
-    what remains is measured with the true K at every check and corrected in the next iteration.
+    Only *changes* of the right-hand side are solved for, so the rounding error of a low-precision factor shrinks with the
+    changes. The remaining error is computed with the true K at every check and corrected in the next iteration.
     """
 
     def __init__(self, gram: Gram, problem: SVRProblem, wanted_shift: float) -> None:
@@ -48,7 +48,7 @@ class Splitting:
         self.take_factor(wanted_shift)
 
     def take_factor(self, wanted: float, *, exactly: bool = False) -> None:
-        """Use the Gram's factor if its shift is near the wanted one, else have it factored anew."""
+        """Use the Gram's factor if its shift is near the wanted one, else factor again."""
         held = self.gram.held_shift
         if held is not None and not exactly and 1 / REUSE_FACTOR <= held / wanted <= REUSE_FACTOR:
             wanted = held
@@ -84,12 +84,12 @@ class Splitting:
         return self.shift * (self._before - self.z)
 
     def refine(self, image: Array) -> None:
-        """Given the true K·x, correct in the next iteration what the factor's rounding has left."""
+        """Given the true K·x, correct the rounding error of the factor in the next iteration."""
         error = self._right - image - self.shift * self.x
         self._correction = error - error.mean(1)[:, None]
 
     def keep(self, rows: np.ndarray) -> None:
-        """Go on with some of the targets: the others stop costing."""
+        """Continue with some of the targets only."""
         self.problem = self.problem.rows(rows)
         for name in ("v", "x", "z", "_before", "_right", "_correction"):
             setattr(self, name, getattr(self, name)[rows])
@@ -100,7 +100,7 @@ class Splitting:
             array[rows] = 0.0
 
     def rebalance(self, residual: Array) -> None:
-        """Refactor with a better shift, if it is far off and the iterations spent have already paid for a factor."""
+        """Refactor with a better shift if it is far off and the iterations so far have cost as much as a factor."""
         m = self.x.shape[0]
         worth_a_factor = max(24, int(self.gram.n / (50.0 + 10.0 * m)))  # measured: n/100 iterations at m = 5
         squares = float((self.x**2).sum())

@@ -224,6 +224,13 @@ class Exponential(Stationary):
         Sum of absolute differences, or Euclidean distance.
     exponent : float, default=1.0
         Positive, at most ``norm``: beyond it the kernel is not positive semi-definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet.gram.kernels import Exponential
+    >>> Exponential(gamma=0.25, norm=1, exponent=0.5)(np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]])).round(4)
+    array([[0.3679]])
     """
 
     norm: int = 2

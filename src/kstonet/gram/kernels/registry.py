@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kstonet._arrays import Array, like, to_numpy
-from kstonet._records import storable
+from kstonet._records import RECORDS, storable
 from kstonet.gram.kernels.base import Kernel, UserKernel, squared_distances
 
 
@@ -68,7 +68,7 @@ def register_kernel(name: str, kernel: Callable[..., Kernel], **fixed: Any) -> N
     known = _KERNELS.get(name)
     if known is not None and _place(known.make) != _place(kernel):
         raise ValueError(f"kernel={name!r} is {known.make!r} already; choose another name.")
-    if isinstance(kernel, type):
+    if isinstance(kernel, type) and RECORDS.get(kernel.__name__) is not kernel:  # it may have said more of its fields itself
         storable()(kernel)
     _KERNELS[name] = _Entry(kernel, fixed)
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from kstonet import _bar
-from kstonet._bar import Bar
+from kstonet import _progress
+from kstonet._progress import Bar
 
 
 class Terminal(io.StringIO):
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 def clock(monkeypatch):
     """Seconds that pass when a test says so."""
     now = [100.0]
-    monkeypatch.setattr(_bar.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(_progress.time, "perf_counter", lambda: now[0])
     return now
 
 
@@ -58,3 +58,15 @@ def test_a_log_has_about_ten_lines(monkeypatch, clock):
     lines = seen.getvalue().splitlines()
     assert len(lines) == 11
     assert lines[-1] == "[run] " + "█" * 24 + " 205/205  x  3.4 h, 0.0 s left"
+
+
+def test_a_line_fits_the_terminal(monkeypatch, clock):
+    seen = Terminal()
+    monkeypatch.setattr(sys, "stderr", seen)
+    monkeypatch.setenv("COLUMNS", "70")
+    bar = Bar("run", total=4)
+    clock[0] += 1.0
+    bar.advance("many words " * 20)
+    line = seen.getvalue().removeprefix("\r").removesuffix("\x1b[K")
+    assert len(line) == 69
+    assert line.endswith("1.0 s, 3.0 s left")  # what is said gives way, not the time

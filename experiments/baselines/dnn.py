@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kstonet.baselines.documentation import ATTRIBUTES, PARAMETERS
-from kstonet.baselines.tasks import NetworkClassifier, NetworkRegressor
+from experiments.baselines.documentation import ATTRIBUTES, PARAMETERS
+from experiments.baselines.tasks import NetworkClassifier, NetworkRegressor
 
 _SIZES = """
     Parameters
@@ -24,7 +24,7 @@ class DNNRegressor(NetworkRegressor):  # noqa: D101 -- the docstrings share thei
     Examples
     --------
     >>> import numpy as np
-    >>> from kstonet.baselines import DNNRegressor
+    >>> from experiments.baselines import DNNRegressor
     >>> X = np.linspace(-3, 3, 100)[:, None]
     >>> y = np.sin(X[:, 0])
     >>> model = DNNRegressor(20, max_epochs=500, batch_size=20, random_state=0).fit(X, y)
@@ -47,7 +47,7 @@ class DNNClassifier(NetworkClassifier):  # noqa: D101
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kstonet.baselines import DNNClassifier
+    >>> from experiments.baselines import DNNClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> model = DNNClassifier((10, 5), max_epochs=100, alpha=1e-3, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9

@@ -1,4 +1,4 @@
-"""Weights and other metadata reach the models, through the meta-estimators of scikit-learn too, and mean what they say."""
+"""scikit-learn's conventions: weights and other metadata reach the models, also through meta-estimators."""
 
 import numpy as np
 import pytest

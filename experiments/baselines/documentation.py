@@ -30,7 +30,7 @@ PARAMETERS = """
     dtype : {"float64", "float32"}, default="float64"
         Precision of training; float32 takes half the memory, and less time on large sets.
     callback : callable, optional
-        Called with an :class:`~kstonet.baselines.training.EpochState` after every epoch. An interrupt (Ctrl-C) ends
+        Called with an :class:`~experiments.baselines.training.EpochState` after every epoch. An interrupt (Ctrl-C) ends
         training and keeps the model of the last whole epoch.
     random_state : int, RandomState or None
     verbose : int, default=0

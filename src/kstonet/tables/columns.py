@@ -1,4 +1,4 @@
-"""One column of a table: what it holds, and its values as numbers or as text."""
+"""One column of a table: its kind, and its values as numbers or text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kstonet.cli.messages import InputError, rows
+from kstonet._words import rows
+from kstonet.tables.errors import InputError
 
 NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"
 BOOLEANS = {"true": "True", "false": "False"}
@@ -19,7 +20,7 @@ LARGEST_WHOLE = 2.0**53  # above it, floats skip whole numbers
 
 
 def kind_of(column: pd.Series) -> str:
-    """What a column holds: numbers, truth values or categories; dates are refused.
+    """Kind of a column: numbers, booleans or categories; dates are an error.
 
     Examples
     --------
@@ -41,8 +42,8 @@ def kind_of(column: pd.Series) -> str:
     given = [text for text in texts(column) if text is not None]
     if kinds.is_datetime64_any_dtype(column.dtype) or all(DATE.fullmatch(text) for text in given):
         raise InputError(
-            f"column {column.name!r} holds dates or times such as {given[0]!r}; replace it by numbers that matter (year, "
-            f"month, hours since a start), or leave it out (--drop {column.name!r})."
+            f"column {column.name!r} holds dates or times such as {given[0]!r}; replace it by numbers (year, month, "
+            f"hours since a start), or leave it out (--drop {column.name!r})."
         )
     return BOOLEAN if all(text.lower() in BOOLEANS for text in given) else CATEGORY
 
@@ -105,7 +106,7 @@ def numbers(column: pd.Series) -> np.ndarray:
     if wrong.any():
         found = column[wrong]
         raise InputError(
-            f"column {column.name!r} is to hold finite numbers, but holds {found.iloc[0]!r} in {rows(list(found.index))}."
+            f"column {column.name!r} must hold finite numbers, but holds {found.iloc[0]!r} in {rows(list(found.index))}."
         )
     return np.asarray(values)
 
@@ -124,6 +125,6 @@ def truth_values(column: pd.Series) -> np.ndarray:
     if (values == -1.0).any():
         found = column[values == -1.0]
         raise InputError(
-            f"column {column.name!r} is to hold true or false, but holds {found.iloc[0]!r} in {rows(list(found.index))}."
+            f"column {column.name!r} must hold true or false, but holds {found.iloc[0]!r} in {rows(list(found.index))}."
         )
     return values

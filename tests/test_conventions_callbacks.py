@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks (1.9 and later) see the iterations of a training; earlier versions notice nothing."""
+"""scikit-learn's conventions: callbacks (1.9 and later) follow the iterations of a training; earlier versions have none."""
 
 import importlib.util
 import pickle

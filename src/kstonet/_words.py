@@ -1,4 +1,4 @@
-"""Words of the messages: short lists, plain numbers, and the error of bad input."""
+"""Words of the messages: short lists, counts, sizes."""
 
 from __future__ import annotations
 
@@ -6,21 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 SHOWN = 5  # items of a list in a message
-
-
-class InputError(ValueError):
-    """What a user gave cannot be used; the message says what, where, and what to do.
-
-    Examples
-    --------
-    >>> raise InputError("the file is empty.")
-    Traceback (most recent call last):
-    kstonet.cli.messages.InputError: the file is empty.
-    """
-
-
-class SearchInterrupted(BaseException):
-    """Ctrl-C during a search for parameters, where a KeyboardInterrupt would only end the candidate that is being trained."""
 
 
 def some(items: Iterable[Any], shown: int = SHOWN) -> str:
@@ -63,7 +48,22 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
     Examples
     --------
-    >>> counted(1, "row"), counted(1200, "row"), counted(2, "category", "categories")
-    ('1 row', '1,200 rows', '2 categories')
+    >>> counted(1, "row"), counted(1200, "row"), counted(2, "class"), counted(2, "category", "categories")
+    ('1 row', '1,200 rows', '2 classes', '2 categories')
     """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    plural = many or (f"{one}es" if one.endswith("s") else f"{one}s")
+    return f"{number:,} {one if number == 1 else plural}"
+
+
+def readable_bytes(count: float) -> str:
+    """A number of bytes in a unit that suits it.
+
+    Examples
+    --------
+    >>> readable_bytes(2_500_000_000), readable_bytes(512)
+    ('2.5 GB', '512 bytes')
+    """
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} bytes"

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 
-from kstonet.cli.columns import kind_of
-from kstonet.cli.encoding import TableEncoder
-from kstonet.cli.messages import InputError
+from kstonet.tables import InputError, TableEncoder
+from kstonet.tables.columns import kind_of
 
 
 def remembered(encoder):
@@ -183,7 +182,7 @@ def encoder(flats):
         ),
         ({"area": ["30", "big"]}, "column 'area' is to hold finite numbers, but holds 'big' in row 2."),
         ({"balcony": ["maybe", True]}, "column 'balcony' is to hold true or false, but holds 'maybe' in row 1."),
-        ({"area": [None, 3]}, "values are missing: column 'area' in row 1. Fill them in, or fit the model with --impute."),
+        ({"area": [None, 3]}, "values are missing: column 'area' in row 1. Fill them in, or fit with impute=True (--impute)."),
     ],
 )
 def test_later_tables_that_do_not_fit(encoder, changes, message):
@@ -197,7 +196,9 @@ def test_missing_values_are_named(flats):
     table.index = range(1, len(table) + 1)
     table.loc[3:12, "city"] = None
     table.loc[7, "area"] = None
-    message = "column 'area' in row 7, column 'city' in rows 3, 4, 5, 6, 7 and 5 more. Fill them in, or let --impute"
+    message = (
+        "column 'area' in row 7, column 'city' in rows 3, 4, 5, 6, 7 and 5 more. Fill them in, or let impute=True (--impute)"
+    )
     with pytest.raises(InputError, match=re.escape(message)):
         TableEncoder().fit(table)
 

@@ -3,7 +3,7 @@
 The paper's KNN is called a *kernel network* here: to everyone else KNN means nearest neighbours.
 """
 
-from kstonet.baselines.dnn import DNNClassifier, DNNRegressor
-from kstonet.baselines.kernel_network import KernelNetworkClassifier, KernelNetworkRegressor
+from experiments.baselines.dnn import DNNClassifier, DNNRegressor
+from experiments.baselines.kernel_network import KernelNetworkClassifier, KernelNetworkRegressor
 
 __all__ = ["DNNClassifier", "DNNRegressor", "KernelNetworkClassifier", "KernelNetworkRegressor"]

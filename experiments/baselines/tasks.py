@@ -11,9 +11,9 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
-from kstonet.baselines.base import BaseNetwork
-from kstonet.baselines.losses import CrossEntropy, SquaredError, weighted_mean
-from kstonet.baselines.training import EpochState, Rows
+from experiments.baselines.base import BaseNetwork
+from experiments.baselines.losses import CrossEntropy, SquaredError, weighted_mean
+from experiments.baselines.training import EpochState, Rows
 from kstonet.scaling import Scaler
 
 

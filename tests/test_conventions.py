@@ -1,4 +1,4 @@
-"""scikit-learn's settings are respected: diagrams with links, frames out of transform, what is printed, what is checked."""
+"""scikit-learn's conventions and settings: diagrams with links, frames from transform, verbosity, input checks."""
 
 import re
 import subprocess

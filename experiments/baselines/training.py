@@ -8,9 +8,9 @@ from time import perf_counter
 
 import numpy as np
 
-from kstonet.baselines.feedforward import FeedForward, dropout_masks
-from kstonet.baselines.losses import Loss
-from kstonet.baselines.optimizers import Optimizer
+from experiments.baselines.feedforward import FeedForward, dropout_masks
+from experiments.baselines.losses import Loss
+from experiments.baselines.optimizers import Optimizer
 
 #: A loss this many times that of the start, or of predicting zero where that is larger, will not come back.
 HOPELESS = 1e6

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
-from kstonet.baselines.base import BaseNetwork
-from kstonet.baselines.documentation import ATTRIBUTES, PARAMETERS
-from kstonet.baselines.tasks import NetworkClassifier, NetworkRegressor
-from kstonet.baselines.training import EpochState
+from experiments.baselines.base import BaseNetwork
+from experiments.baselines.documentation import ATTRIBUTES, PARAMETERS
+from experiments.baselines.tasks import NetworkClassifier, NetworkRegressor
+from experiments.baselines.training import EpochState
 from kstonet.gram import Kernel, make_kernel
 from kstonet.gram.dense import cross_blocks
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
@@ -189,7 +189,7 @@ class KernelNetworkRegressor(KernelInputs, NetworkRegressor):  # noqa: D101 -- t
     Examples
     --------
     >>> import numpy as np
-    >>> from kstonet.baselines import KernelNetworkRegressor
+    >>> from experiments.baselines import KernelNetworkRegressor
     >>> X = np.linspace(-3, 3, 100)[:, None]
     >>> y = np.sin(X[:, 0])
     >>> model = KernelNetworkRegressor(max_epochs=200, batch_size=20, random_state=0).fit(X, y)
@@ -207,7 +207,7 @@ class KernelNetworkClassifier(KernelInputs, NetworkClassifier):  # noqa: D101
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kstonet.baselines import KernelNetworkClassifier
+    >>> from experiments.baselines import KernelNetworkClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> model = KernelNetworkClassifier(learning_rate=0.02, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9

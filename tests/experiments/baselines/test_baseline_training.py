@@ -9,8 +9,8 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 
-from kstonet.baselines import DNNClassifier, DNNRegressor, KernelNetworkClassifier, KernelNetworkRegressor
-from kstonet.baselines.optimizers import Adam
+from experiments.baselines import DNNClassifier, DNNRegressor, KernelNetworkClassifier, KernelNetworkRegressor
+from experiments.baselines.optimizers import Adam
 
 REGRESSORS = [DNNRegressor, KernelNetworkRegressor]
 CLASSIFIERS = [DNNClassifier, KernelNetworkClassifier]
@@ -121,7 +121,7 @@ def test_interrupt_within_an_epoch_keeps_the_last_whole_one(diabetes, monkeypatc
 
 def test_verbose_prints_every_so_many_epochs(diabetes, capsys):
     DNNRegressor(verbose=15, **FAST).fit(*diabetes)
-    lines = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("[DNNRegressor] epoch 15  loss ")
 
@@ -199,7 +199,7 @@ def test_bad_kernels_are_named(arguments, message):
 
 def test_bad_data_is_named(diabetes):
     X, y = diabetes
-    with pytest.raises(ValueError, match="X_val was given without y_val"):
+    with pytest.raises(ValueError, match="y_val=None: validation takes X_val and y_val together"):
         DNNRegressor(**FAST).fit(X, y, X_val=X)
     with pytest.raises(ValueError, match="y_val has 2 targets and y has 1"):
         DNNRegressor(**FAST).fit(X, y, X_val=X, y_val=np.column_stack([y, y]))

@@ -12,11 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kstonet.baselines.feedforward import BLOCK_VALUES, FeedForward, dropout_masks
-from kstonet.baselines.losses import Loss
-from kstonet.baselines.optimizers import SOLVERS, Optimizer, make_optimizer
-from kstonet.baselines.training import DivergedError, EpochState, Rows, train
-from kstonet.estimators.multi_target_svr import validated_weights
+from experiments.baselines.feedforward import BLOCK_VALUES, FeedForward, dropout_masks
+from experiments.baselines.losses import Loss
+from experiments.baselines.optimizers import SOLVERS, Optimizer, make_optimizer
+from experiments.baselines.training import DivergedError, EpochState, Rows, train
+from kstonet._checks import both_or_neither, require
+from kstonet._progress import write
+from kstonet.estimators.weights import validated_weights
 from kstonet.layers.activations import get_activation
 from kstonet.scaling import Scaler
 
@@ -103,13 +105,7 @@ class BaseNetwork(BaseEstimator):
 
     def _check_arguments(self) -> None:
         for name, (valid, demand) in self._rules().items():
-            value = getattr(self, name)
-            try:
-                good = valid(value)
-            except (TypeError, ValueError):  # a word where a number belongs
-                good = False
-            if not good:
-                raise ValueError(f"{name}={value!r} must be {demand}.")
+            require(name, getattr(self, name), valid, demand)
         get_activation(self.activation)
 
     def _check_weights(self, sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
@@ -122,9 +118,7 @@ class BaseNetwork(BaseEstimator):
         return np.asarray(weights / weights.mean())
 
     def _check_validation(self, X_val: Any, y_val: Any) -> bool:
-        if (X_val is None) != (y_val is None):
-            given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
-            raise ValueError(f"{given} was given without {missing}: validation needs both or neither.")
+        both_or_neither(X_val, y_val, ("X_val", "y_val"), "validation")
         return X_val is not None
 
     # -- inputs: a kernel network overrides the first three --------------------------------------------------------------
@@ -202,7 +196,8 @@ class BaseNetwork(BaseEstimator):
                 self._publish(state, history, rows, validation)
                 self._optimizer, self._rng = optimizer, rng
                 if self.verbose and state.epoch % int(self.verbose) == 0:
-                    print(f"[{type(self).__name__}] " + "  ".join(f"{name} {value:.5g}" for name, value in history[-1].items()))
+                    figures = "  ".join(f"{name} {value:.5g}" for name, value in history[-1].items())
+                    write(f"[{type(self).__name__}] {figures}\n")
                 if best is None or self._watched(state) < self._watched(best):
                     best = state
                 if self.callback is not None:

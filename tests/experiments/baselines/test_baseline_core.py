@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, mean_squared_error
 
-from kstonet.baselines.feedforward import FeedForward, count_parameters, dropout_masks, split
-from kstonet.baselines.losses import CrossEntropy, SquaredError
-from kstonet.baselines.optimizers import SGD, Adam, Momentum, make_optimizer, shrink
+from experiments.baselines.feedforward import FeedForward, count_parameters, dropout_masks, split
+from experiments.baselines.losses import CrossEntropy, SquaredError
+from experiments.baselines.optimizers import SGD, Adam, Momentum, make_optimizer, shrink
 from kstonet.layers.activations import ACTIVATIONS, get_activation
 from kstonet.scaling import Scaler
 
@@ -61,7 +61,7 @@ def test_forward_is_the_formula(rng):
 def test_blocks_do_not_change_the_outputs(rng, monkeypatch):
     network, X = FeedForward.random((3, 4, 2), get_activation("tanh"), rng), rng.normal(size=(11, 3))
     whole = network.outputs(X)
-    monkeypatch.setattr("kstonet.baselines.feedforward.BLOCK_VALUES", 8)
+    monkeypatch.setattr("experiments.baselines.feedforward.BLOCK_VALUES", 8)
     np.testing.assert_allclose(network.outputs(X), whole)
 
 

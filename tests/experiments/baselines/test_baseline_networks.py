@@ -11,8 +11,8 @@ from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data, parametrize_with_checks
 
+from experiments.baselines import DNNClassifier, DNNRegressor, KernelNetworkClassifier, KernelNetworkRegressor
 from kstonet import GramTooLargeError
-from kstonet.baselines import DNNClassifier, DNNRegressor, KernelNetworkClassifier, KernelNetworkRegressor
 
 REGRESSORS = [DNNRegressor, KernelNetworkRegressor]
 CLASSIFIERS = [DNNClassifier, KernelNetworkClassifier]
@@ -28,7 +28,7 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks([cls(**FAST) for cls in REGRESSORS + CLASSIFIERS], expected_failed_checks=expected_failures)
-def test_scikit_learn_manners(estimator, check):
+def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
 
@@ -214,7 +214,7 @@ def test_with_dropout_a_prediction_does_not_depend_on_its_company(cls, monkeypat
     np.testing.assert_array_equal(predict(X), predict(X))
     before = predict(X)
     for module in ("base", "feedforward"):
-        monkeypatch.setattr(f"kstonet.baselines.{module}.BLOCK_VALUES", 100)
+        monkeypatch.setattr(f"experiments.baselines.{module}.BLOCK_VALUES", 100)
     np.testing.assert_allclose(predict(X), before)
     assert model.score(X, y) > 0.8
 

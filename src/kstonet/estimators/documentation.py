@@ -1,0 +1,154 @@
+"""Docstring sections that the estimators share."""
+
+from __future__ import annotations
+
+SHARED_PARAMETERS = """
+    noise_variance : "auto", float or schedule, default="auto"
+        Variance of the noise above the first layer (for a classifier, the temperature of its output layer in the imputation).
+        "auto" follows the residual of the current fit. A schedule is a sequence with one number per iteration (the last one is
+        kept) or a function of the iteration; tuples in place of its numbers give every layer above the first a variance of its
+        own: ``[(0.001, 0.01)]`` for two hidden layers.
+    penalty : {"lasso", "ridge", "scad", "mcp", "none"}, default="lasso"
+        Penalty of the regression layers above the first.
+    upper_layer : str, default="dense"
+        Kind of the layers above the first. "dense" has Gaussian noise; :func:`kstonet.layers.register_layer` adds others.
+    alpha : "auto", float or schedule, default="auto"
+        Strength of the penalty, in scikit-learn's scaling. "auto" is 0.1·residual·√(log(inputs)/n), the order that the theory
+        asks for, with the residual of the current fit.
+    residuals : {"crossfit", "loo", "training", None}, default="crossfit"
+        Which residuals prediction intervals are learnt from. "crossfit": training goes on for three iterations with each of
+        five folds hidden (ten in regressions of fewer than 1,000 rows), and the hidden rows are predicted. "loo": every row is
+        left out of the last refit of the first layer, in closed form; this is faster and a little optimistic. "training": plain
+        training residuals, as in the paper; they are far too small where the network nearly interpolates. None prepares no
+        intervals: training is faster, and the model predicts means only.
+    sampler : {"sghmc", "mala", "hmc", "gibbs"}, default="sghmc"
+        How hidden values are drawn: the paper's momentum update, eq. (imputationeq); the Langevin and the Hamiltonian algorithm
+        with an accept step; or slice draws, one coordinate at a time. :func:`kstonet.imputation.register_sampler` adds others.
+    n_imputation_steps : int, default=25
+        Steps of the sampler in every iteration.
+    step_size : "auto", float or schedule, default="auto"
+        Step size of the sampler. "auto" is inside the stability limit by construction.
+    friction : float, default=0.1
+        Friction of the sampler's momentum; 1 is Langevin Monte Carlo. "hmc" makes 1/friction leapfrog steps for one step.
+    temperature : "auto" or float, default="auto"
+        Temperature of the sampler. 1 draws from the model's own distribution; "auto" is 1, or C/10 where C is below 10 and the
+        noise of the first layer would swamp it.
+    max_iter : int, default=40
+        Largest number of iterations of Algorithm 1.
+    n_average : int, default=10
+        Predictions are averaged over this many of the last iterations (Theorem 3); 1 uses the last one alone.
+    n_chains : int, default=1
+        Trainings from different starts, one after the other, whose last iterations are all averaged. Three predict a little
+        better than one, at three times the cost; networks of two hidden layers gain most.
+    tol : float, optional
+        Training stops when the loss (of the validation rows, where ``fit`` is given some) has not fallen by this fraction for
+        ``n_iter_no_change`` iterations. With None it does all ``max_iter`` iterations.
+    n_iter_no_change : int, default=10
+        Number of iterations without improvement after which ``tol`` stops the training.
+    standardize : bool, default=True
+        Whether X and the targets are standardised inside the estimator.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the last iteration when it is called again on the same X. The kernel matrix is kept for it.
+    max_memory : float, optional
+        Bytes that a kernel matrix and its factor may take; by default 80 % of what is available.
+    callback : callable, optional
+        Called with the :class:`~kstonet.iro.IROState` of every iteration; the estimator can predict meanwhile.
+    n_jobs : int, optional
+        Number of threads, as in joblib; the result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the initial values and of the sampler. The same seed gives the same model.
+    verbose : int, default=0
+        1 shows a progress bar, 2 a line per iteration, on standard error.
+"""
+
+SHARED_ATTRIBUTES = """
+    trained_ : TrainedNetwork
+        The trained network: the frozen record that every prediction comes from, and that files and exports hold.
+    history_ : list of dict
+        One record per iteration: loss and score (and those of the validation rows), noise, step size, acceptance, SVR gap
+        and iterations, support vectors, seconds per part.
+    n_iter_ : int
+        Number of iterations done.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X, where all of them are strings.
+"""
+
+CLASSIFIER_ATTRIBUTES = """    classes_ : ndarray of shape (n_classes,)
+        The labels of the classes, sorted.
+    calibration_temperature_ : float
+        Number that divides the logits; at least one after ``fit``.
+    logit_variance_scale_ : float
+        Number that multiplies the variance of the logits in intervals of probabilities.
+"""
+
+KSTONET_PARAMETERS = f"""
+    Parameters
+    ----------
+    hidden_layer_sizes : int or tuple of int, optional
+        Number of units of every hidden layer; the first is a layer of support vector regressions. Left out, it is chosen
+        (see ``tuning``); the fixed default is (5,).
+    activation : {{"softplus", "tanh", "sigmoid", "relu", "gelu", "identity"}}, default="softplus"
+        Activation function of the hidden layers. The last three lie outside the paper's Assumption 1.
+    tuning : {{"fast", "thorough", "none"}}, default="fast"
+        How ``kernel``, ``gamma``, ``length_scale``, ``C`` and ``hidden_layer_sizes`` are chosen where they are left out. "fast"
+        chooses them from the training rows by the leave-one-out error of kernel ridge regressions, at the price of a few
+        kernel matrices. "thorough" trains networks on validation parts of the training rows and takes the best. "none" uses
+        the fixed defaults. Values that you give are always respected.
+    kernel : str, callable, Kernel or one per first-layer unit, optional
+        Kernel of the support vector regressions, as in :class:`MultiTargetSVR`; the fixed default is "rbf".
+    gamma : float, {{"scale", "auto", "median"}} or one per first-layer unit, optional
+        Inverse squared width of the kernel, as in :class:`MultiTargetSVR`; the fixed default is "scale".
+    length_scale : array of shape (n_features,), optional
+        One length scale per (standardised) feature: features are divided by it before the kernel sees them, so that a large
+        value makes a feature irrelevant. The fixed default is the same scale for all features.
+    C : float, one per first-layer unit or schedule, optional
+        Weight of the loss of the support vector regressions, in scikit-learn's scaling; may be a function of the iteration. The
+        larger, the closer the units follow the hidden values. The fixed default is 10.
+    epsilon : float or one per first-layer unit, default=0.01
+        Half-width of the tube in which errors of a support vector regression cost nothing.
+    svr_tol : float, default=1e-3
+        Relative duality gap to which the support vector regressions are solved.
+    solver : str, default="auto"
+        Which Gram holds the kernel matrix: "auto" chooses; :func:`kstonet.gram.register_gram` adds others.
+    device : str, optional
+        Where the kernel matrix lives and the support vector regressions are solved: None is NumPy on the CPU, "cuda" a GPU (any
+        name that PyTorch knows; extra "gpu"). Prediction runs on the CPU either way.{SHARED_PARAMETERS}
+    Notes
+    -----
+    ``hidden_layer_sizes``, ``kernel``, ``gamma``, ``length_scale``, ``C`` and ``noise_variance`` also take "tune": these
+    parameters alone are then chosen by the thorough search, and others that are left out have their fixed defaults. A search
+    uses at most 3,000 of the training rows in several random 80/20 parts, and the network is then trained on all rows; it costs
+    the iterations of 10 to 20 trainings. A training that ``warm_start`` goes on with keeps what was chosen.
+
+    Attributes
+    ----------
+    tuned_ : dict
+        The values that were chosen. ``KStoNet...(tuning="none", **model.tuned_)`` trains the same network again.
+    tuning_ : dict
+        How they were chosen: "reason" in words, and "table", one dict per candidate with its out-of-sample error. The reason is
+        also in ``history_[0]["tuning"]``.
+    kernel_ : Kernel
+        The kernel of the first unit, with gamma resolved.
+    n_support_ : int
+        Number of training rows kept for prediction.{SHARED_ATTRIBUTES}"""
+
+STONET_PARAMETERS = f"""
+    Parameters
+    ----------
+    hidden_layer_sizes : int or tuple of int, default=(5,)
+        Number of units of every hidden layer; the first is a layer of penalised linear regressions.
+    activation : {{"softplus", "tanh", "sigmoid", "relu", "gelu", "identity"}}, default="softplus"
+        Activation function of the hidden layers. The last three lie outside the paper's Assumption 1.
+    kernel : None, str or callable, default=None
+        With None the first layer is linear in X. Otherwise it is linear in the rows of the kernel matrix (the variant of the
+        paper's discussion: the Gram matrix as the input of a StoNet); kernels are named as in :class:`MultiTargetSVR`.
+    gamma : float or {{"scale", "auto", "median"}}, default="scale"
+        Inverse squared width of the kernel.{SHARED_PARAMETERS}
+    Notes
+    -----
+    A linear first layer carries ten times the noise of the layers above it, so that the residual moves the first layer first.
+
+    Attributes
+    ----------{SHARED_ATTRIBUTES}"""

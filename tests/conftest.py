@@ -1,0 +1,27 @@
+"""What tests of several parts share."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def make_flats():
+    """A maker of small tables with every kind of column."""
+    pandas = pytest.importorskip("pandas")
+
+    def make(n=80, seed=0):
+        rng = np.random.default_rng(seed)
+        city = rng.choice(["Bern", "Genève", "Zürich"], n)
+        area = rng.uniform(20, 150, n).round(1)
+        balcony = rng.random(n) < 0.5
+        rent = np.select([city == "Bern", city == "Genève"], [6.0, 9.0], 10.0)
+        price = area * rent + 30.0 * balcony + rng.normal(0, 20, n)
+        heat = np.where(price > np.quantile(price, 0.6), "gas", np.where(area > 60, "oil", "wood"))
+        return pandas.DataFrame({"area": area, "city": city, "balcony": balcony, "price": price.round(1), "heat": heat})
+
+    return make
+
+
+@pytest.fixture
+def flats(make_flats):
+    return make_flats()
