@@ -25,7 +25,7 @@ y = 3.0 + np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RNG.normal(size=50)
 ITERATIONS = 4
 FIRST = {
     "kernel": KernelLayerSettings(),
-    "exact kernel": KernelLayerSettings(C=1.0, tol=1e-7),
+    "exact kernel": KernelLayerSettings(C=1.0, tol=1e-5),
     "linear": LinearLayerSettings(),
 }
 each_first_layer = pytest.mark.parametrize("first", ["kernel", "linear"])
@@ -240,7 +240,7 @@ def test_few_rows_are_hidden_in_smaller_folds(n, folds, monkeypatch):
 
 @pytest.mark.parametrize(
     ("first", "chains", "rtol"),
-    [("linear", 1, 1e-8), ("linear", 2, 1e-8), ("kernel", 1, 1e-8), ("exact kernel", 2, 1e-3)],  # chains share a factor
+    [("linear", 1, 1e-8), ("linear", 2, 1e-8), ("kernel", 1, 1e-8), ("exact kernel", 2, 1e-2)],  # chains share a factor
 )
 def test_a_resumed_training_is_an_uninterrupted_one(first, chains, rtol):
     whole, half, rest = Ends(), Ends(), Ends()

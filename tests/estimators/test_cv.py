@@ -194,6 +194,13 @@ def test_bad_arguments_are_named(arguments, message):
         regression(**arguments).fit(X, y)
 
 
+def test_one_class_is_refused_before_the_search():
+    with pytest.raises(ValueError, match="one class only, 'low'; a classifier needs at least two classes"):
+        classification().fit(X, np.full(45, "low"))
+    with pytest.raises(ValueError, match="one class only where sample_weight is positive, 'high'"):
+        classification().fit(X, LABELS, (LABELS == "high").astype(float))
+
+
 def test_other_estimators_are_refused():
     with pytest.raises(TypeError, match=r"estimator=StandardScaler\(\) must be a KStoNetRegressor"):
         KStoNetRegressorCV(StandardScaler()).fit(X, y)

@@ -190,6 +190,7 @@ def test_degenerate_data_gives_sensible_fits():
         ({"max_iter": 0}, "max_iter=0"),
         ({"penalty": "l3"}, "penalty='l3'"),
         ({"kernel": "rfb"}, "kernel='rfb'"),
+        ({"hidden_layer_sizes": (2,), "kernel": ["rbf"]}, r"kernel=\['rbf'\] .*: each must be .* one for each of the 2"),
         ({"sampler": "nuts"}, "sampler='nuts' must be one of sghmc, mala, hmc, gibbs"),
         ({"sampler": "mala", "temperature": 0.0}, "temperature=0.0"),
         ({"alpha": -1.0}, "alpha=-1.0"),

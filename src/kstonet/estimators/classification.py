@@ -16,6 +16,16 @@ from kstonet.problem import Rows
 from kstonet.targets import ClassTargets
 
 
+def known_classes(rows: Rows) -> ClassTargets:
+    """The classes of the rows that count; at least two."""
+    known = ClassTargets.of(rows.y if rows.weights is None else rows.y[rows.weights > 0])
+    if known.n_outputs < 2:
+        where = "" if rows.weights is None else " where sample_weight is positive"
+        only = known.classes.tolist()[0]
+        raise ValueError(f"y holds one class only{where}, {only!r}; a classifier needs at least two classes.")
+    return known
+
+
 class ClassificationTask(ClassifierMixin, BaseStoNet):
     """What both classifiers are asked."""
 
@@ -44,10 +54,7 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         rows = self._rows(X, y, sample_weight)
-        known = ClassTargets.of(rows.y if rows.weights is None else rows.y[rows.weights > 0])
-        if known.n_outputs < 2:
-            where = "" if rows.weights is None else " where sample_weight is positive"
-            raise ValueError(f"y holds one class only{where}, {known.classes[0]!r}; a classifier needs at least two classes.")
+        known = known_classes(rows)
         validation = None
         if both_or_neither(X_val, y_val, ("X_val", "y_val"), "validation"):
             X_val, y_val = validate_data(self, X_val, dtype=np.float64, reset=False), np.asarray(y_val)

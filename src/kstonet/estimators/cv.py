@@ -24,6 +24,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
 
+from kstonet.estimators.classification import known_classes
 from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
@@ -175,6 +176,8 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
         weights = validated_weights(sample_weight, matrix)
         counted = np.ones(len(matrix), dtype=bool) if weights is None else weights > 0
         rows = Rows(matrix, target, weights, self._precomputed).that_count()
+        if not regression:
+            known_classes(rows)  # refuses a single one
         problem = base._problem(rows)
         grids = self._grids(problem.X, problem.weights)
         clone(base).set_params(noise_variance=grids.noise_variance[0])._check_parameters()  # before minutes of work
