@@ -22,7 +22,7 @@ from experiments import common, coverage, probabilities, report, uci, uci_models
 from experiments.splits import Split  # noqa: E402
 from kstonet import KStoNetRegressor  # noqa: E402
 from kstonet.datasets import make_measurement_error  # noqa: E402
-from kstonet.estimators import candidates, search  # noqa: E402
+from kstonet.tuning import candidates, search  # noqa: E402
 
 
 def test_results_survive_a_kill(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 import kstonet
+from extension import cauchy_kernel, direct_gram, huber_layer, walk_sampler
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetRegressor
 from kstonet.gram import DenseGram, Gram, make_gram, make_kernel, register_gram, register_kernel
 from kstonet.imputation import MALA, register_sampler
@@ -17,7 +18,6 @@ from kstonet.layers import UpperLayer, register_layer
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.persistence import ModelFileError, storable
-from extension import cauchy_kernel, direct_gram, huber_layer, walk_sampler
 
 TESTS = Path(__file__).parents[1]
 RNG = np.random.default_rng(5)

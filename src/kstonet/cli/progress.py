@@ -58,7 +58,7 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
     total = model.max_iter * model.n_chains
     task = bar.add_task("building the kernel matrix", total=total, said="")
     below = Text("  Ctrl-C stops and keeps the model", style="dim")
-    started, stopped = time.perf_counter(), False
+    started, stopped, begun = time.perf_counter(), False, False
 
     def show(state: Any) -> None:
         record, done = model.history_[-1], len(model.history_)
@@ -70,9 +70,14 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
         if done == total:
             bar.update(task, total=None, description="preparing intervals", said="")
 
+    def begin(state: Any) -> None:
+        """The search is over: what follows is a model, also where it is interrupted."""
+        nonlocal begun
+        begun = True
+
     def stop(number: int, frame: Any) -> None:
         nonlocal stopped
-        if searches and not hasattr(model, "tuned_"):
+        if searches and not begun:
             raise SearchInterrupted
         stopped = True
         # Changes what is shown, but prints nothing: a signal may come in the middle of printing.
@@ -83,7 +88,8 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
     searches = TUNE in model.get_params(deep=False).values()
     display: Any = contextlib.nullcontext()
     if searches:
-        model.verbose = 0 if output.quiet else 1  # a search has more to say than a bar: it speaks for itself
+        # a search has more to say than a bar: it speaks for itself
+        model.set_params(verbose=0 if output.quiet else 1, callback=begin)
     elif not output.quiet:
         display, model.callback = Live(Group(bar, below), console=output.stderr, transient=True), show
     before = signal.signal(signal.SIGINT, stop)

@@ -150,20 +150,14 @@ def train(output: Output, model: Any, split: Split) -> Training:
         seconds = time.perf_counter() - started
         with undisturbed():
             if stopped:
-                _settle(output, model, split.X[:1])
+                _settle(output, model)
             scores = score(model, split.held_out, split.held_out_y) if watch else None
     return Training(model, seconds, stopped, scores)
 
 
-def _settle(output: Output, model: Any, X: np.ndarray) -> None:
+def _settle(output: Output, model: Any) -> None:
     """An interruption may have come before the intervals: then the model is one of means."""
-    if model.residuals is None:
-        return
-    ask = model.predict_proba_interval if isinstance(model, KStoNetClassifier) else model.predict_interval
-    try:
-        ask(X)
-    except AttributeError:
-        model.residuals = None
+    if model.residuals is not None and not model.trained_.has_intervals:
         output.note("the training was interrupted before the intervals were prepared: the model predicts without them.")
 
 

@@ -191,6 +191,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         choice = self._kept_choice() if resumption else self._choose(asked, problem, settings) if asked else None
         if choice is not None:
             settings = settings.with_parameters(choice.parameters)
+            settings = replace(settings, chosen=choice.parameters, choice=choice.how)
         if validation is not None:
             problem = problem.with_validation(validation)
         ends = Ends()
@@ -198,7 +199,6 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         trained = train(problem, replace(settings, seed=self._seed()), watching, resumption)
         if choice is not None:
             trained.history[0]["tuning"] = choice.how["reason"]
-            trained = replace(trained, chosen=choice.parameters, choice=choice.how)
         self.trained_ = trained
         self.__dict__.pop("_resume", None)
         if self.warm_start:  # holds the kernel matrix

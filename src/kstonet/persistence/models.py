@@ -171,12 +171,15 @@ def _drop_unstorable_choice(state: dict[str, Any]) -> set[str]:
     trained = state.get("trained_")
     if not isinstance(trained, TrainedNetwork):
         return set()
-    try:
-        Encoder().encode([trained.chosen, trained.choice])
-    except NotStorableError:
-        state["trained_"] = replace(trained, chosen={}, choice={})
-        return {"tuned_", "tuning_"}
-    return set()
+    left_out = set()
+    for field, name in (("chosen", "tuned_"), ("choice", "tuning_")):
+        try:
+            Encoder().encode(getattr(trained, field))
+        except NotStorableError:
+            trained = replace(trained, **{field: {}})
+            left_out.add(name)
+    state["trained_"] = trained
+    return left_out
 
 
 def _check_metadata(metadata: dict[str, Any]) -> None:
@@ -333,7 +336,8 @@ def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any
         unlike = ", ".join(sorted((layout.always.keys() - attributes.keys()) | (attributes.keys() - hints.keys())))
         raise ModelFileError(f"missing or unknown attributes: {unlike}. Update kstonet.")
     for name, value in attributes.items():
-        expect(value is None if hints[name] is None else fits(value, hints[name]), f"{name} is {value!r:.60}")
+        if value is not None if hints[name] is None else not fits(value, hints[name]):
+            expect(False, f"{name} is {value!r:.60}")
     expect(decoder.used == tensors.keys(), "it holds tensors that nothing uses")
     model = layout.estimator(**parameters)
     for name, value in attributes.items():

@@ -179,8 +179,8 @@ class Decoder:
         record = RECORDS.get(name)
         if record is None:
             raise ModelFileError(
-                f"it holds a {name!r:.80}, a class that is not known here. Import the module that defines it before you load the "
-                "model, or update kstonet."
+                f"it holds a {name!r:.80}, a class that is not known here. Import the module that defines it before you load "
+                "the model, or update kstonet."
             )
         known = {field.name: field for field in fields(record)}
         needed = {key for key, field in known.items() if field.default is MISSING and field.default_factory is MISSING}
