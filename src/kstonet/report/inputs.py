@@ -173,7 +173,8 @@ def read_subject(
     if not isinstance(model, BaseStoNet):
         raise TypeError(f"model is a {type(model).__name__}; a report is about a fitted KStoNet or StoNet estimator.")
     check_is_fitted(model)
-    if model._precomputed:
+    kernel = model.trained_.kernel
+    if kernel is not None and kernel.precomputed:
         raise ValueError("kernel='precomputed': the columns of X are kernel values; a report needs features to speak about.")
     if (X_train is None) != (y_train is None):
         given, missing = ("X_train", "y_train") if y_train is None else ("y_train", "X_train")

@@ -2,9 +2,9 @@
 
 A network that nearly interpolates its labels has logits that are too large by a factor, the *temperature* (Guo et al. 2017),
 which out-of-sample predictions of the training rows reveal. The recursion's variance of the logits is too small as well: it
-takes the latent values of the hidden layers for data, and labels say little about them. No residual shows by how much, since the true
-logits are never seen. A *parametric bootstrap* (Efron & Tibshirani 1993, ch. 6) does: let the tempered model be the truth, draw
-labels from it, train on them, and look how far the logits come back from where they are known to be.
+takes the latent values of the hidden layers for data, and labels say little about them. No residual shows by how much, since
+the true logits are never seen. A *parametric bootstrap* (Efron & Tibshirani 1993, ch. 6) does: let the tempered model be the
+truth, draw labels from it, train on them, and look how far the logits come back from where they are known to be.
 
 One replicate is enough for one number, the mean over all rows; and it needs no training from scratch. The chain goes on from
 where it ended with the drawn labels in place of the observed ones. On simulated data (300 and 1,000 rows, C of 1 and 10) the
