@@ -171,15 +171,17 @@ def _drop_unstorable_choice(state: dict[str, Any]) -> set[str]:
     trained = state.get("trained_")
     if not isinstance(trained, TrainedNetwork):
         return set()
-    left_out = set()
-    for field, name in (("chosen", "tuned_"), ("choice", "tuning_")):
-        try:
-            Encoder().encode(getattr(trained, field))
-        except NotStorableError:
-            trained = replace(trained, **{field: {}})
-            left_out.add(name)
-    state["trained_"] = trained
-    return left_out
+    chosen, choice = (content if _is_storable(content) else {} for content in (trained.chosen, trained.choice))
+    state["trained_"] = replace(trained, chosen=chosen, choice=choice)
+    return {name for name, kept in (("tuned_", chosen is trained.chosen), ("tuning_", choice is trained.choice)) if not kept}
+
+
+def _is_storable(value: Any) -> bool:
+    try:
+        Encoder().encode(value)
+    except NotStorableError:
+        return False
+    return True
 
 
 def _check_metadata(metadata: dict[str, Any]) -> None:
