@@ -15,6 +15,7 @@ widens intervals and leaves probabilities as they are.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -60,10 +61,10 @@ def one_fold(name: str, fold: int, data: str | None) -> dict[str, Any]:
 
 def stages(model: KStoNetClassifier) -> dict[str, KStoNetClassifier]:
     """The fitted model without what it learnt about its probabilities, with part of it, and with all."""
-    tempered = copy.copy(model)
-    tempered.logit_variance_scale_ = 1.0
-    paper = copy.copy(tempered)
-    paper.calibration_temperature_ = 1.0
+    tempered, paper = copy.copy(model), copy.copy(model)
+    calibration = replace(model.trained_.calibration, variance_scale=1.0)
+    tempered.trained_ = replace(model.trained_, calibration=calibration)
+    paper.trained_ = replace(model.trained_, calibration=replace(calibration, temperature=1.0))
     return {"paper": paper, "tempered": tempered, "default": model}
 
 

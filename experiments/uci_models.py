@@ -16,7 +16,7 @@ from experiments.baselines import DNNRegressor, KernelNetworkRegressor
 from experiments.common import rmse
 from kstonet import KStoNetRegressor
 from kstonet._arrays import to_numpy
-from kstonet.gram import make_kernel
+from kstonet.gram import make_gram, make_kernel
 from kstonet.gram.dense import cross_blocks
 from kstonet.solvers.svr import solve_svr
 from kstonet.tuning.recipes import KernelRecipe, Kitchen
@@ -95,7 +95,7 @@ class SameSearchSVR:
         self.X, target = self.x_scaler.transform(X), self.y_scaler.transform(y[:, None])
         recipe = KernelRecipe(*(self.choice[name] for name in ("kernel", "gamma", "length_scale")))
         self.kernel = make_kernel(X=self.X, **Kitchen(self.X, target, None, seed=0).parameters(recipe))
-        gram = self.network._new_gram(self.X, self.kernel)  # on the network's device
+        gram = make_gram(self.X, self.kernel, solver=self.network.solver, device=self.network.device)
         solution = solve_svr(gram, gram.array(target.T), self.choice["C"], self.network.epsilon, tol=1e-4)
         self.coef, self.intercept = to_numpy(solution.coef[0]), float(solution.intercept[0])
         return self

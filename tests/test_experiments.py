@@ -22,7 +22,8 @@ from experiments import common, coverage, probabilities, report, uci, uci_models
 from experiments.splits import Split  # noqa: E402
 from kstonet import KStoNetRegressor  # noqa: E402
 from kstonet.datasets import make_measurement_error  # noqa: E402
-from kstonet.estimators import candidates, search  # noqa: E402
+from kstonet.problem import Problem  # noqa: E402
+from kstonet.tuning import candidates, search  # noqa: E402
 
 
 def test_results_survive_a_kill(tmp_path):
@@ -97,6 +98,14 @@ def test_no_test_row_reaches_a_fit(monkeypatch):
             return original(self, X, y, *arguments, **named)
 
         monkeypatch.setattr(estimator, "fit", spy)
+    new_problem = Problem.of
+
+    def watched(cls, rows, *arguments, **named):
+        """Whatever is trained, by a search too, is a problem first."""
+        fitted.append(rows.y)
+        return new_problem(rows, *arguments, **named)
+
+    monkeypatch.setattr(Problem, "of", classmethod(watched))
     y = np.where(np.arange(160) < 110, Y, 1e6 + Y)  # test rows give themselves away
     monkeypatch.setattr(Split, "load", classmethod(lambda cls, *_: cls(X, y, TRAIN, TEST)))
     small_search(monkeypatch)

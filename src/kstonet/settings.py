@@ -147,6 +147,8 @@ class TrainingSettings:
         Iterations, how many of the last ones are averaged, and trainings from different starts.
     seed : int
         Seed of the starts and the imputation.
+    chosen, choice : dict
+        Which of the parameters were chosen by validation, and how; the trained network says so.
     """
 
     first: FirstLayerSettings
@@ -160,6 +162,8 @@ class TrainingSettings:
     n_average: int = 10
     n_chains: int = 1
     seed: int = 0
+    chosen: dict[str, Any] = field(default_factory=dict)
+    choice: dict[str, Any] = field(default_factory=dict)
 
     @property
     def loop(self) -> IROSettings:

@@ -98,6 +98,11 @@ class TrainedNetwork:
         return self.expansion.n_support
 
     @property
+    def has_intervals(self) -> bool:
+        """Whether the network knows its uncertainty; a training without residuals, or an interrupted one, leaves it out."""
+        return self.uncertainty is not None
+
+    @property
     def hidden_layer_sizes(self) -> tuple[int, ...]:
         """Units of every hidden layer."""
         return tuple(layer.n_inputs for layer in self.uppers[-1])

@@ -173,6 +173,8 @@ class _Training:
             uppers=tuple(state.network.uppers for state in states),
             n_iter=states[-1].iteration,
             history=list(self.history),
+            chosen=self.settings.chosen,
+            choice=self.settings.choice,
         )
 
     def _exact(self, states: Sequence[IROState]) -> list[IROState]:

@@ -3,6 +3,7 @@
 import json
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -323,7 +324,7 @@ def test_warnings_of_the_library_are_notes(run, tmp_path, flats):
 def test_a_model_without_intervals_predicts(run, regression, classification, tmp_path):
     for (table, path), columns in ((regression, "mean"), (classification, "class,p_gas,p_oil,p_wood")):
         model = kstonet.load(path)
-        model.residuals = None
+        model.trained_ = replace(model.trained_, residuals=None, uncertainty=None, calibration=None)
         kstonet.save(model, tmp_path / "m.kstonet", metadata=read_metadata(path))
         result = run("predict", tmp_path / "m.kstonet", table)
         assert result.stdout.splitlines()[0] == columns

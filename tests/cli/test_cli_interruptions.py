@@ -6,9 +6,12 @@ import signal
 import pytest
 
 import kstonet
+from kstonet import observers, training
 from kstonet.cli import predict
-from kstonet.estimators import base, intervals
-from kstonet.estimators import kstonet as estimators
+from kstonet.estimators.callbacks import UserCallback
+from kstonet.layers.kernel import KernelLayer
+from kstonet.uncertainty import calibration
+from kstonet.uncertainty.network import NetworkUncertainty
 
 
 @pytest.fixture
@@ -54,14 +57,14 @@ def fit(run, tmp_path, flats, interrupt):
 
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
 def test_while_it_trains(fit, interrupt, quiet):
-    interrupt(base.Progress, "update", call=3)
+    interrupt(observers.Ends, "iteration", call=3)
     result, columns = fit(*quiet)
     assert json.loads(result.stdout)["iterations"] == 3
     assert columns == "mean,std,lower_95,upper_95"
 
 
 def test_before_the_first_iteration(fit, interrupt):
-    interrupt(base, "initial_latents")
+    interrupt(training, "initial_latents")
     result, columns = fit()
     assert columns is None
     assert result.stdout == ""
@@ -69,7 +72,7 @@ def test_before_the_first_iteration(fit, interrupt):
 
 
 def test_while_intervals_are_calibrated(fit, interrupt):
-    interrupt(intervals, "cross_fitted")
+    interrupt(calibration, "cross_fitted")
     result, columns = fit()
     assert "Note: interrupted while intervals were prepared" in result.stderr
     assert json.loads(result.stdout)["iterations"] == 6
@@ -77,7 +80,7 @@ def test_while_intervals_are_calibrated(fit, interrupt):
 
 
 def test_as_soon_as_intervals_are_begun(fit, interrupt):
-    interrupt(estimators.BaseKStoNet, "_first_layer_uncertainty")
+    interrupt(NetworkUncertainty, "of")
     result, columns = fit()
     assert "Note: interrupted while intervals were prepared" in result.stderr
     assert columns == "mean,std,lower_95,upper_95"
@@ -85,8 +88,8 @@ def test_as_soon_as_intervals_are_begun(fit, interrupt):
 
 def test_twice(fit, interrupt):
     for target, columns in (("price", "mean"), ("heat", "class,p_gas,p_oil,p_wood")):
-        interrupt(base.Progress, "update", call=2)
-        interrupt(estimators, "joint_refits")  # what is still done for the intervals
+        interrupt(observers.Ends, "iteration", call=2)
+        interrupt(KernelLayer, "exact")  # what is still done for the intervals
         result, found = fit(target=target)
         assert json.loads(result.stdout)["iterations"] == 2
         assert "the model predicts without them" in result.stderr
@@ -94,24 +97,17 @@ def test_twice(fit, interrupt):
 
 
 def test_while_parameters_are_searched(fit, interrupt):
-    interrupt(base.Progress, "update", call=2)  # of a candidate, which alone would end
+    interrupt(observers.Ends, "iteration", call=2)  # of a candidate, which alone would end
     result, columns = fit("--tune")
     assert columns is None
     assert result.stderr.endswith("Error: interrupted.\n")
 
 
-def test_after_a_search(run, tmp_path, flats, monkeypatch):
+def test_after_a_search(run, tmp_path, flats, interrupt):
     """The search is done, the training of the chosen network is not: what was tried is shown all the same."""
     flats.head(40).to_csv(tmp_path / "flats.csv", index=False)
-    original = estimators.BaseKStoNet._finished
-
-    def finished(self, *args):
-        if hasattr(self, "tuned_"):
-            signal.raise_signal(signal.SIGINT)
-        return original(self, *args)
-
-    monkeypatch.setattr(estimators.BaseKStoNet, "_finished", finished)
-    result = run("tune", tmp_path / "flats.csv", "-t", "price", "--max-iter", 2, "--over", "C", code=130)
+    interrupt(UserCallback, "iteration", call=2)  # a search calls no callbacks
+    result = run("tune", tmp_path / "flats.csv", "-t", "price", "--max-iter", 3, "--over", "C", code=130)
     assert "Chosen: rbf" in result.stdout
 
 

@@ -154,7 +154,7 @@ def test_noise_that_grows_with_the_mean(tmp_path: Path) -> None:
     X = rng.uniform(-2, 2, size=(80, 1))
     y = 2 * X[:, 0] + np.exp(X[:, 0]) * rng.normal(size=80)
     model = StoNetRegressor(**FAST).fit(X, y)
-    assert abs(model._noise_model.growth[0]) > 0.5
+    assert abs(model.trained_.calibration.noise.growth[0]) > 0.5
     assert_predicts(model, exported(model, tmp_path), np.linspace(-9, 9, 41)[:, None])
 
 
@@ -173,7 +173,7 @@ def test_constant_units_and_empty_margin_sets(tmp_path: Path) -> None:
     assert model.n_support_ == 0
     assert_predicts(model, exported(model, tmp_path), new)
     model = StoNetRegressor((2,), alpha=100.0, **FAST).fit(X, Y[:, 0])
-    assert model._expansion.n_support == 0
+    assert model.trained_.n_support == 0
     assert_predicts(model, exported(model, tmp_path), new)
 
 
@@ -181,8 +181,8 @@ def test_margin_sets_of_several_blocks(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("kstonet.onnx_export.first_layer.BLOCK", 7)
     X, Y, new = problem(40, 2)
     model = KStoNetRegressor((3,), epsilon=[0.01, 0.1, 100.0], kernel=["rbf", "rbf", "laplacian"], **FAST).fit(X, Y[:, 0])
-    assert min(len(columns) for columns in model._uncertainty.first.columns) == 0
-    assert max(len(columns) for columns in model._uncertainty.first.columns) > 14
+    assert min(len(columns) for columns in model.trained_.uncertainty.first.columns) == 0
+    assert max(len(columns) for columns in model.trained_.uncertainty.first.columns) > 14
     assert_predicts(model, exported(model, tmp_path), new)
 
 

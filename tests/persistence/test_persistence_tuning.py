@@ -1,20 +1,20 @@
 """What a search chose, and its table, are stored with the model."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, KStoNetRegressorCV
-from kstonet.estimators import candidates
 from kstonet.gram.kernels import RBF, Matern
 from kstonet.persistence import load, save
-from kstonet.tuning import parts, relevance
+from kstonet.tuning import candidates, parts, relevance
 
 pytest.importorskip("safetensors")
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 SHORT = {"max_iter": 2, "n_average": 1, "n_imputation_steps": 2, "residuals": None, "random_state": 0}
 ALL = dict.fromkeys(candidates.TUNABLE, "tune")
 RNG = np.random.default_rng(0)
@@ -55,10 +55,11 @@ def test_kernels_that_share_a_layer_survive(tmp_path):
     """With length scales of their own they are objects."""
     model = KStoNetRegressor(**SHORT, kernel="tune").fit(X, y)
     kernels = [RBF((1.0, 2.0, 3.0), 0.1), Matern(None, 0.2, 1.5)]
-    model.tuned_ = {"kernel": kernels, "gamma": "scale", "length_scale": None, "C": [1.0, 10.0]}
+    chosen = {"kernel": kernels, "gamma": "scale", "length_scale": None, "C": [1.0, 10.0]}
+    model.trained_ = replace(model.trained_, chosen=chosen)
     model.tuning_["table"].append({"kernel": ["rbf", kernels[1]], "score": np.float64(0.5), "scores": [float("inf")]})
     loaded = stored(model, tmp_path)
-    assert loaded.tuned_ == model.tuned_
+    assert loaded.tuned_ == model.tuned_ == chosen
     assert loaded.tuning_ == model.tuning_
 
 

@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -225,7 +226,7 @@ def test_chosen_values_are_told(numeric):
     _, X, y, X_test, y_test = numeric
     model = KStoNetRegressor(C=3, hidden_layer_sizes=(4,), **FAST).fit(X, y)
     model.set_params(C="tune", hidden_layer_sizes="tune")  # as after a search
-    model.tuned_ = {"C": 3.0, "hidden_layer_sizes": (4,)}
+    model.trained_ = replace(model.trained_, chosen={"C": 3.0, "hidden_layer_sizes": (4,)})
     page = check(build_report(model, X_test, y_test))
     for said in ("'tune', chosen: 3.0", "'tune', chosen: (4,)", "C = 3, ε = 0.01", "3 inputs – 4 hidden – 1 target"):
         assert said in page.text, said

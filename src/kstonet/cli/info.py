@@ -40,7 +40,7 @@ def info(
             "iterations": plain(loaded.n_iter_),
             "support_vectors": plain(getattr(loaded, "n_support_", None)),
             "loss": history[-1]["loss"] if history else None,
-            "intervals": getattr(loaded, "residuals", None),
+            "intervals": loaded.trained_.residuals if hasattr(loaded, "trained_") else None,
         } | {name: metadata.get(name) for name in ("target", "training", "held_out", "tuned", "table")}
         output.result(values, _shown(values))
 

@@ -47,7 +47,7 @@ def predict(
             format_of(out)
             destination(out)
         stored = StoredModel.open(model)
-        if stored.model.residuals is None:
+        if not stored.model.trained_.has_intervals:
             output.note("the model was stored without intervals; only its predictions are given.")
         X = stored.encoder.transform(stored.inputs(read_table(table, format_)), unknown)
         predictions = prediction_table(stored.model, X, coverage)

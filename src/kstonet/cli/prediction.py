@@ -39,10 +39,9 @@ def prediction_table(model: Any, X: np.ndarray, levels: list[float]) -> pd.DataF
     """
     levels = list(dict.fromkeys(levels))
     names = [f"{100 * level:.6g}" for level in levels]
-    intervals = model.residuals is not None
     if isinstance(model, KStoNetClassifier):
-        return _of_classes(model, X, levels if intervals else [], names)
-    if not intervals:
+        return _of_classes(model, X, levels if model.trained_.has_intervals else [], names)
+    if not model.trained_.has_intervals:
         return pd.DataFrame({"mean": model.predict(X)})
     distribution = model.predict_dist(X)
     columns = {"mean": distribution.mean, "std": distribution.std}

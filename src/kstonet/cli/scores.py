@@ -83,7 +83,7 @@ def score(model: Any, X: np.ndarray, y: np.ndarray) -> Scores:
 
 
 def _of_numbers(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[dict[str, Any], list[dict[str, float]]]:
-    has_intervals = model.residuals is not None
+    has_intervals = model.trained_.has_intervals
     distribution = model.predict_dist(X) if has_intervals else None
     mean = model.predict(X) if distribution is None else distribution.mean
     spread = float(((y - y.mean()) ** 2).mean())

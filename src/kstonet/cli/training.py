@@ -150,20 +150,14 @@ def train(output: Output, model: Any, split: Split) -> Training:
         seconds = time.perf_counter() - started
         with undisturbed():
             if stopped:
-                _settle(output, model, split.X[:1])
+                _settle(output, model)
             scores = score(model, split.held_out, split.held_out_y) if watch else None
     return Training(model, seconds, stopped, scores)
 
 
-def _settle(output: Output, model: Any, X: np.ndarray) -> None:
-    """Handle an interruption before the intervals were computed: the model then predicts means only."""
-    if model.residuals is None:
-        return
-    ask = model.predict_proba_interval if isinstance(model, KStoNetClassifier) else model.predict_interval
-    try:
-        ask(X)
-    except AttributeError:
-        model.residuals = None
+def _settle(output: Output, model: Any) -> None:
+    """Say so where an interruption came before the intervals were computed: the model then predicts means only."""
+    if model.residuals is not None and not model.trained_.has_intervals:
         output.note("the training was interrupted before the intervals were prepared: the model predicts without them.")
 
 

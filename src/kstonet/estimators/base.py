@@ -73,6 +73,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     verbose: int
 
     trained_: TrainedNetwork
+    _X_fit: np.ndarray
     _targets: ClassVar[type[Targets]]
 
     # -- what subclasses answer ----------------------------------------------------------------------------------------------
@@ -195,6 +196,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         choice = self._kept_choice() if resumption else self._choose(asked, problem, settings) if asked else None
         if choice is not None:
             settings = settings.with_parameters(choice.parameters)
+            settings = replace(settings, chosen=choice.parameters, choice=choice.how)
         if validation is not None:
             problem = problem.with_validation(validation)
         ends = Ends()
@@ -202,8 +204,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         trained = train(problem, replace(settings, seed=self._seed()), watching, resumption)
         if choice is not None:
             trained.history[0]["tuning"] = choice.how["reason"]
-            trained = replace(trained, chosen=choice.parameters, choice=choice.how)
-        self.trained_ = trained
+        self.trained_, self._X_fit = trained, problem.X  # a report tells rows that were seen in training from new ones
         self.__dict__.pop("_resume", None)
         if self.warm_start:  # holds the kernel matrix
             self._resume = (problem.X, list(ends.states.values()))
@@ -272,7 +273,8 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        state.pop("_resume", None)  # the training problem: a stored model predicts, it does not resume
+        for name in ("_resume", "_X_fit"):  # the training problem: a stored model predicts, it does not resume
+            state.pop(name, None)
         return state
 
     @property

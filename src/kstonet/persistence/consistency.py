@@ -75,7 +75,8 @@ def check_record(record: Any) -> None:
     name = kind.__name__
     for field, hint in _annotations(kind).items():
         value = getattr(record, field)
-        expect(fits(value, hint), f"{name}.{field} is {value!r:.60}")
+        if not fits(value, hint):  # the text is written where it is needed only: arrays are slow to print
+            expect(False, f"{name}.{field} is {value!r:.60}")
     lengths: dict[str, int] = {}
     for field, shapes in SHAPES.get(name, {}).items():
         array = getattr(record, field)

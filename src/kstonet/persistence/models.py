@@ -171,12 +171,17 @@ def _drop_unstorable_choice(state: dict[str, Any]) -> set[str]:
     trained = state.get("trained_")
     if not isinstance(trained, TrainedNetwork):
         return set()
+    chosen, choice = (content if _is_storable(content) else {} for content in (trained.chosen, trained.choice))
+    state["trained_"] = replace(trained, chosen=chosen, choice=choice)
+    return {name for name, kept in (("tuned_", chosen is trained.chosen), ("tuning_", choice is trained.choice)) if not kept}
+
+
+def _is_storable(value: Any) -> bool:
     try:
-        Encoder().encode([trained.chosen, trained.choice])
+        Encoder().encode(value)
     except NotStorableError:
-        state["trained_"] = replace(trained, chosen={}, choice={})
-        return {"tuned_", "tuning_"}
-    return set()
+        return False
+    return True
 
 
 def _check_metadata(metadata: dict[str, Any]) -> None:
@@ -333,7 +338,8 @@ def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any
         unlike = ", ".join(sorted((layout.always.keys() - attributes.keys()) | (attributes.keys() - hints.keys())))
         raise ModelFileError(f"missing or unknown attributes: {unlike}. Update kstonet.")
     for name, value in attributes.items():
-        expect(value is None if hints[name] is None else fits(value, hints[name]), f"{name} is {value!r:.60}")
+        if value is not None if hints[name] is None else not fits(value, hints[name]):
+            expect(False, f"{name} is {value!r:.60}")
     expect(decoder.used == tensors.keys(), "it holds tensors that nothing uses")
     model = layout.estimator(**parameters)
     for name, value in attributes.items():

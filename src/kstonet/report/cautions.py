@@ -235,6 +235,7 @@ def _residuals(model: Any) -> Caution | None:
             True,
         ),
     }
-    if model.residuals not in texts or (model.residuals == "training" and hasattr(model, "classes_")):
+    residuals = model.trained_.residuals
+    if residuals not in texts or (residuals == "training" and hasattr(model, "classes_")):
         return None
-    return Caution(*texts[model.residuals])
+    return Caution(*texts[residuals])

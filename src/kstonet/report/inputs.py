@@ -182,7 +182,7 @@ class Subject:
     @property
     def has_intervals(self) -> bool:
         """Whether the model was fitted with intervals."""
-        return self.model.residuals is not None
+        return bool(self.model.trained_.has_intervals)
 
 
 def read_subject(

@@ -1,0 +1,200 @@
+"""Whatever a forged file says, with a right checksum, loading it gives a model or a ModelFileError: never another error."""
+
+import copy
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from model_files import LABELS, X, Y, quick
+from numpy.typing import NDArray
+
+from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetRegressor
+from kstonet._records import RECORDS, SHAPES
+from kstonet.persistence import ModelFileError, container, load, save
+from kstonet.persistence.consistency import fits
+from kstonet.trained import TrainedNetwork
+
+STORED = Path(__file__).parents[1] / "reference" / "stored"  # files of version 1
+MODELS = {
+    "regressor": lambda: quick(KStoNetRegressor, hidden_layer_sizes=(3, 2), gamma=[0.1, 0.1, 1.0]).fit(X, Y),
+    "classifier": lambda: quick(KStoNetClassifier, hidden_layer_sizes=(3,)).fit(X, LABELS, np.linspace(0.5, 1.5, len(X))),
+    "linear": lambda: quick(StoNetRegressor, hidden_layer_sizes=(3,)).fit(X, Y[:, 0]),
+    "svr": lambda: MultiTargetSVR(length_scale=[1.0, 2.0, 3.0]).fit(X, Y),
+    "regressor of version 1": lambda: STORED / "regressor_units.kstonet",
+    "classifier of version 1": lambda: STORED / "classifier_three.kstonet",
+    "linear of version 1": lambda: STORED / "stonet_loo.kstonet",
+}
+UNKNOWN = {"record": ["Nonesuch", {}]}
+CODE = {"code": "1"}
+WRONG = [None, "x", -1, 0.5, True, [], {"tuple": []}, {"dict": []}, {"float": "nan"}, {"tensor": ["none", []]}, UNKNOWN, CODE]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def forgery(request, tmp_path_factory):
+    """Loads the model with a changed description or changed tensors; says whether it was refused, with a ModelFileError."""
+    source = MODELS[request.param]()
+    path = tmp_path_factory.mktemp("forged") / "m.kstonet"
+    if isinstance(source, Path):
+        path.write_bytes(source.read_bytes())
+    else:
+        save(source, path)
+    description, tensors = container.read(path)
+    assert description["version"] == (1 if isinstance(source, Path) else container.VERSION)
+
+    def refused(description, tensors):
+        path.write_bytes(container.serialised(description, tensors))
+        try:
+            load(path)
+        except ModelFileError:
+            return True
+        return False
+
+    assert not refused(description, tensors)
+    return description, tensors, refused
+
+
+def records(node, places=()):
+    """Where the records of a description are, and their classes."""
+    children = enumerate(node) if isinstance(node, list) else node.items() if isinstance(node, dict) else ()
+    if isinstance(node, dict) and "record" in node:
+        yield places, node["record"][0]
+    for key, child in children:
+        yield from records(child, (*places, key))
+
+
+def at(node, places):
+    for place in places:
+        node = node[place]
+    return node
+
+
+def first_of_every_class(description):
+    """One record of every class that the attributes are made of."""
+    found = {}
+    for places, name in records(description["attributes"]):
+        found.setdefault(name, places)
+    return found
+
+
+def with_field(description, places, field, value):
+    forged = copy.deepcopy(description)
+    at(forged["attributes"], places)["record"][1][field] = value
+    return forged
+
+
+def test_fields_of_a_wrong_kind(forgery):
+    """Every field of every class that a file holds, with values of other kinds; no error but a ModelFileError comes out."""
+    description, tensors, refused = forgery
+    for name, places in first_of_every_class(description).items():
+        for field in fields(RECORDS[name]):
+            for value in WRONG:
+                was_refused = refused(with_field(description, places, field.name, value), tensors)
+                assert was_refused or value not in (UNKNOWN, CODE), (name, field.name, value)
+
+
+def test_missing_and_unknown_fields(forgery):
+    description, tensors, refused = forgery
+    for name, places in first_of_every_class(description).items():
+        forged = with_field(description, places, "nonesuch", 1.0)
+        assert refused(forged, tensors), name
+        for field in at(description["attributes"], places)["record"][1]:
+            forged = copy.deepcopy(description)
+            del at(forged["attributes"], places)["record"][1][field]
+            refused(forged, tensors)  # where the field has a default, the model may do without it
+
+
+def test_records_of_another_class(forgery):
+    """A record in the place of another, and a class that is not known."""
+    description, tensors, refused = forgery
+    found = first_of_every_class(description)
+    for name, places in found.items():
+        forged = copy.deepcopy(description)
+        at(forged["attributes"], places)["record"][0] = "Nonesuch"
+        assert refused(forged, tensors), name
+        for other, where in found.items():
+            if places and other != name and not fits_instead(other, name):
+                forged = copy.deepcopy(description)
+                at(forged["attributes"], places[:-1])[places[-1]] = copy.deepcopy(at(description["attributes"], where))
+                assert refused(forged, tensors), (name, other)
+
+
+def fits_instead(other, name):
+    """Whether a class may stand where another did: kernels for kernels."""
+    return RECORDS[other].__mro__[-2] is RECORDS[name].__mro__[-2]
+
+
+def test_arrays_of_other_shapes_and_types(forgery):
+    description, tensors, refused = forgery
+    text = json.dumps(description)
+    for name, array in tensors.items():
+        assert f'["{name}", [' in text
+        for other in (
+            np.concatenate([array, array[-1:]]),
+            array[:0],
+            array[None],
+            array.reshape(-1)[:1].reshape(()),
+            array.astype(np.int64) if array.dtype.kind == "f" else array.astype(np.float64),
+        ):
+            refused(description, tensors | {name: other})
+
+
+def test_shapes_that_are_declared_are_kept(forgery):
+    """A longer array where a class declares its shape is always refused."""
+    description, tensors, refused = forgery
+    for name, places in first_of_every_class(description).items():
+        for field in SHAPES[name]:
+            node = at(description["attributes"], places)["record"][1].get(field)
+            if isinstance(node, dict) and "tensor" in node:
+                key, axes = node["tensor"]
+                assert refused(description, tensors | {key: tensors[key][None]}), (name, field)
+                forged = with_field(description, places, field, {"tensor": [key, [*axes, len(axes)]]})
+                assert refused(forged, tensors), (name, field)
+
+
+def test_attributes_of_a_wrong_kind(forgery):
+    description, tensors, refused = forgery
+    for name in description["attributes"]:
+        for value in WRONG:
+            forged = copy.deepcopy(description)
+            forged["attributes"][name] = value
+            refused(forged, tensors)
+        forged = copy.deepcopy(description)
+        del forged["attributes"][name]
+        refused(forged, tensors)
+
+
+def test_a_network_is_stored_as_one_record(tmp_path):
+    """Version 2: everything that was learnt is in ``trained_``, field by field."""
+    model = quick(KStoNetRegressor).fit(X, Y)
+    save(model, tmp_path / "m.kstonet")
+    description, _ = container.read(tmp_path / "m.kstonet")
+    assert description["version"] == 2
+    assert description["attributes"].keys() == {"trained_", "n_features_in_"}
+    name, stored = description["attributes"]["trained_"]["record"]
+    assert name == TrainedNetwork.__name__
+    assert stored.keys() == {field.name for field in fields(TrainedNetwork)}
+    loaded = load(tmp_path / "m.kstonet").trained_
+    assert (loaded.n_iter, loaded.residuals, loaded.history) == (3, "crossfit", model.history_)
+
+
+@pytest.mark.parametrize("path", sorted(STORED.glob("*.kstonet")), ids=lambda path: path.stem)
+def test_files_of_version_1_become_version_2(path, tmp_path):
+    model = load(path)
+    save(model, tmp_path / "m.kstonet")
+    description, _ = container.read(tmp_path / "m.kstonet")
+    assert (container.read(path)[0]["version"], description["version"]) == (1, 2)
+    rows = np.random.default_rng(0).normal(size=(4, model.n_features_in_))
+    np.testing.assert_array_equal(load(tmp_path / "m.kstonet").predict(rows), model.predict(rows))
+
+
+def test_annotations_that_a_class_from_outside_may_use():
+    assert fits("a", Literal["a", "b"])
+    assert not fits("c", Literal["a", "b"])
+    assert fits(np.zeros(2), NDArray[np.float64])
+    assert not fits([0.0], NDArray[np.float64])
+    assert fits((1, "a"), tuple[int, str])
+    assert not fits((1, 2), tuple[int, str])
+    assert not fits((1,), tuple[int, str])
