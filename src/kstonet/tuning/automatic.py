@@ -14,25 +14,28 @@ it nearly predicts the mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from kstonet.gram import Kernel
+from kstonet.tuning.choice import Choice
 from kstonet.tuning.relevance_gradient import learn_scales
 from kstonet.tuning.screening_ridge import RIDGES, RidgeFit, best_ridge, ridge_fit
 from kstonet.tuning.stationary import FAMILIES, Family
 
-FEW_ROWS, MORE_ROWS, MOST_ROWS = 400, 900, 2500
-ENOUGH_ROWS = 1500  # the leave-one-out error as a guide needs rows that have not been used yet: with 200 it misleads
+FEW_ROWS, MIDDLE_ROWS, MORE_ROWS, MOST_ROWS = 400, 600, 800, 2500
+ENOUGH_ROWS = 1500  # the leave-one-out error as a guide needs rows that have not been used yet: with 200 it misleads,
+ENOUGH_PER_SCALE = 80  # unless there are few scales to be learned
+PLENTY_PER_SCALE = 150  # where it may lead further than the evidence, which takes structure of a short range for noise
 WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of the median distance
 FIRST_WIDTH = 2
 MOST_FEATURES_ABSOLUTE = 64  # sums of absolute differences are no matrix product: too expensive with more features
 PRIOR = 1.0  # of log scales; 0.5 and 1.5 differ by less than a hundredth, in favour of 1.5 where rows are few
 FINALISTS = 3
-POLISHED = 2
+LAST = 2
 NO_SIGNAL = 1e3  # ridge where nothing is better than the mean
 
 
@@ -47,6 +50,7 @@ class Candidate:
 
     @property
     def kernel(self) -> Kernel:
+        """The kernel object."""
         return self.family.kernel(self.scales)
 
     def row(self) -> dict[str, Any]:
@@ -62,41 +66,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What was chosen, and why.
-
-    Parameters
-    ----------
-    kernels : tuple of Kernel
-        The best, and the best of another family.
-    ridges : tuple of float
-        Of their ridge regressions.
-    strengths : tuple of float
-        Root mean squares of the dual coefficients of these regressions.
-    noises : tuple of float
-        Their root mean squared leave-one-out errors.
-    signal : bool
-        Whether anything is better than the mean of the targets.
-    table : list of dict
-        One per candidate: "kernel", "gamma", "relevance", "ridge", "score" (squared leave-one-out error) and "rows".
-    reason : str
-    """
-
-    kernels: tuple[Kernel, ...]
-    ridges: tuple[float, ...]
-    strengths: tuple[float, ...]
-    noises: tuple[float, ...]
-    signal: bool
-    table: list[dict[str, Any]] = field(repr=False)
-    reason: str = ""
-
-    @property
-    def kernel(self) -> Kernel:
-        """The best kernel."""
-        return self.kernels[0]
-
-
-@dataclass(frozen=True)
 class Rows:
     """Some of the training rows."""
 
@@ -105,20 +74,36 @@ class Rows:
     weights: np.ndarray | None
 
     def take(self, rows: np.ndarray) -> Rows:
+        """Some of these."""
         return Rows(self.X[rows], self.Y[rows], None if self.weights is None else self.weights[rows])
 
-    def judge(self, family: Family, scales: np.ndarray, relevance: str, ridges: tuple[float, ...], start: int) -> Candidate | None:
+    def judge(
+        self, family: Family, scales: np.ndarray, relevance: str, ridges: tuple[float, ...], start: int
+    ) -> Candidate | None:
         """The candidate with the best of some ridges."""
         fit = best_ridge(family.matrix(self.X, scales), self.Y, self.weights, ridges, start)
         return None if fit is None else Candidate(family, scales, relevance, fit)
 
-    def judge_again(self, candidate: Candidate, *, climb: bool = False) -> Candidate | None:
-        """A candidate on these rows, with its ridge, or also with more and less."""
-        ridge = candidate.fit.ridge
-        ridges = (ridge / 9.0, ridge / 3.0, ridge, 3.0 * ridge, 9.0 * ridge) if climb else (ridge,)
-        return self.judge(candidate.family, candidate.scales, candidate.relevance, ridges, len(ridges) // 2)
+    def judge_again(self, candidate: Candidate) -> Candidate | None:
+        """A candidate on these rows, with its ridge."""
+        return self.judge(candidate.family, candidate.scales, candidate.relevance, (candidate.fit.ridge,), 0)
+
+    def with_other_ridges(self, candidate: Candidate) -> Candidate:
+        """A candidate that was judged on these rows, with three times more or less ridge where that is better."""
+        K = candidate.family.matrix(self.X, candidate.scales)
+        best = candidate.fit
+        for factor in (3.0, 1.0 / 3.0):
+            while RIDGES[0] <= factor * best.ridge <= RIDGES[-1]:
+                other = ridge_fit(K, self.Y, factor * best.ridge, self.weights)
+                if other is None or other.score >= best.score:
+                    break
+                best = other
+            if best is not candidate.fit:
+                break
+        return replace(candidate, fit=best)
 
     def learned(self, start: Candidate, objective: Any, centre: np.ndarray, max_iter: int) -> tuple[np.ndarray, float]:
+        """Scales and ridge that an objective prefers on these rows."""
         return learn_scales(
             self.X, self.Y, self.weights, start.family, (start.scales, start.fit.ridge),
             objective=objective, prior=PRIOR, centre=centre, max_iter=max_iter,
@@ -168,10 +153,9 @@ def automatic_choice(
         every = every.take(np.flatnonzero(weights > 0))
     n, p = every.X.shape
     order = np.random.default_rng(seed).permutation(n)
-    few, more, last, most = (
-        every.take(order[part])
-        for part in (slice(FEW_ROWS), slice(MORE_ROWS), slice(max(0, n - MORE_ROWS), None), slice(MOST_ROWS))
-    )
+    few, more, most = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS, MOST_ROWS))
+    plenty = n >= PLENTY_PER_SCALE * (p + 1)
+    last = every.take(order[max(0, n - (MIDDLE_ROWS if plenty else MORE_ROWS)) :])
     table: list[dict[str, Any]] = []
 
     def each(work: Callable[[Any], Candidate | None], items: Iterable[Any]) -> list[Candidate]:
@@ -195,18 +179,19 @@ def automatic_choice(
     if n > FEW_ROWS:
         learned = each(by_evidence(more, more, 15), learned[:FINALISTS])
         plain = each(more.judge_again, plain[:FINALISTS])
-    finalists = sorted([*learned, *plain], key=lambda one: one.fit.score)[:FINALISTS]
+    finalists = _of_different_families(sorted([*learned, *plain], key=lambda one: one.fit.score))
+    finalists = finalists[: FINALISTS if plenty else LAST]
     if n > MORE_ROWS:
         finalists = each(most.judge_again, finalists)
-    if n >= ENOUGH_ROWS:
+    if n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1):
 
         def polished(start: Candidate) -> Candidate | None:
-            scales, ridge = last.learned(start, "loo", centres[start.family.name], 8)
+            scales, ridge = last.learned(start, "loo", centres[start.family.name], 20 if plenty else 8)
             return most.judge(start.family, scales, "leave-one-out", (ridge,), 0)
 
-        finalists += each(polished, _of_different_families(finalists)[:POLISHED])
-    best = _of_different_families(sorted(finalists, key=lambda one: one.fit.score))[:POLISHED]
-    best = each(lambda one: most.judge_again(one, climb=True), best)
+        finalists += each(polished, finalists)
+    best = _of_different_families(sorted(finalists, key=lambda one: one.fit.score))[:LAST]
+    best = each(most.with_other_ridges, best)
     return _choice(best, most, table, classification)
 
 

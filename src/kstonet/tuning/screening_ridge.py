@@ -15,6 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
 MIDDLE = 4  # where a climb starts
+BLOCK = 256  # rows of a matrix that are copied together: they stay in the cache
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,16 @@ def inverse(K: np.ndarray, ridge: np.ndarray | float) -> tuple[np.ndarray, float
     """(K + ridge·I)⁻¹ and the logarithm of the determinant; None where it is not positive definite in floating point."""
     A = K.copy()
     A.flat[:: len(K) + 1] += ridge
-    factor, failed = dpotrf(A, lower=1, overwrite_a=0)
+    factor, failed = dpotrf(A.T, lower=1, overwrite_a=1, clean=0)  # the transpose has LAPACK's order, and the same values
     if failed:
         return None
     log_det = 2.0 * float(np.log(np.diagonal(factor)).sum())
-    half = np.tril(dpotri(factor, lower=1)[0])
-    full = half + half.T
-    full.flat[:: len(K) + 1] *= 0.5
+    full = dpotri(factor, lower=1, overwrite_c=1)[0].T  # LAPACK fills one half: here, the upper one
+    for begin in range(0, len(K), BLOCK):
+        end = begin + BLOCK
+        corner = full[begin:end, begin:end]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+        full[end:, begin:end] = full[begin:end, end:].T
     return full, log_det
 
 

@@ -39,7 +39,7 @@ class Family:
     absolute: bool = False
 
     def distances(self, X: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """d for all pairs of rows of X.
+        """The distance d of all pairs of rows of X.
 
         Examples
         --------
@@ -66,7 +66,7 @@ class Family:
         return typical if self.absolute else float(np.sqrt(typical))
 
     def matrix(self, X: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """k for all pairs of rows of X."""
+        """The kernel matrix of the rows of X."""
         return self.value_and_slope(self.distances(X, scales))[0]
 
     def kernel(self, scales: np.ndarray) -> Kernel:
