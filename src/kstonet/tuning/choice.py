@@ -1,0 +1,91 @@
+"""What an automatic choice says of the first layer: its kernels, and the C and epsilon that suit them.
+
+The judge of the kernels is a ridge regression, the first layer is made of support vector regressions. With squared errors the
+dual coefficients are the training residuals over the ridge; the SVRs come nearest to that with a tube as wide as these
+residuals are on average, and with a bound C of the size of the coefficients. A fixed C is what makes a network worse than its
+kernel: coefficients of root mean square 145 do not fit under a bound of 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kstonet.gram import Kernel
+
+NEARLY_AS_GOOD = 1.1  # error of a second kernel over that of the first, up to which the two together are better than the first
+C_NOISY, C_INTERPOLATING = 1.0, 5.0
+SMALLEST_TUBE = 1e-4
+SMALLEST_C = 1e-3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and why.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+        The best, and the best of another family.
+    ridges : tuple of float
+        Of their ridge regressions.
+    strengths : tuple of float
+        Root mean squares of the dual coefficients of these regressions.
+    noises : tuple of float
+        Their root mean squared leave-one-out errors.
+    signal : bool
+        Whether anything is better than the mean of the targets.
+    table : list of dict
+        One per candidate: "kernel", "gamma", "relevance", "ridge", "score" (squared leave-one-out error) and "rows".
+    reason : str
+    """
+
+    kernels: tuple[Kernel, ...]
+    ridges: tuple[float, ...]
+    strengths: tuple[float, ...]
+    noises: tuple[float, ...]
+    signal: bool
+    table: list[dict[str, Any]] = field(repr=False)
+    reason: str = ""
+
+    @property
+    def kernel(self) -> Kernel:
+        """The best kernel."""
+        return self.kernels[0]
+
+    @property
+    def together(self) -> int:
+        """How many of the kernels should share the first layer: the second where it is nearly as good."""
+        return sum(noise <= NEARLY_AS_GOOD * self.noises[0] for noise in self.noises)
+
+    @property
+    def residuals(self) -> tuple[float, ...]:
+        """Root mean squared training residuals of the ridge regressions, which are ridge times coefficients."""
+        return tuple(ridge * strength for ridge, strength in zip(self.ridges, self.strengths, strict=True))
+
+    @property
+    def epsilon(self) -> tuple[float, ...]:
+        """Half-width of the tubes: the training residual.
+
+        Absolute errors with a tube of that size are the nearest to squared ones; where the regression nearly interpolates, the
+        tube is narrow.
+        """
+        return tuple(max(residual, SMALLEST_TUBE) for residual in self.residuals)
+
+    @property
+    def C(self) -> tuple[float, ...]:
+        """Bounds of the dual coefficients of the SVRs: their root mean square where the errors are noise.
+
+        Up to five times where the regression nearly interpolates: a coefficient at its bound is then a value missed.
+        """
+        shares = (min(1.0, residual / noise) for residual, noise in zip(self.residuals, self.noises, strict=True))
+        return tuple(
+            (C_INTERPOLATING + (C_NOISY - C_INTERPOLATING) * share) * max(strength, SMALLEST_C)
+            for strength, share in zip(self.strengths, shares, strict=True)
+        )
+
+    def settings(self, units: int = 6) -> dict[str, Any]:
+        """``kernel``, ``C`` and ``epsilon`` of the units of a first layer; two kernels take turns."""
+        turns = [unit % self.together for unit in range(units)]
+        each = {"kernel": self.kernels, "C": self.C, "epsilon": self.epsilon}
+        return {name: [values[turn] for turn in turns] for name, values in each.items()}

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+
+from kstonet import KStoNetRegressor
+from kstonet.gram.kernels import Laplacian, Matern
+from kstonet.tuning.automatic import automatic_choice
+from kstonet.tuning.screening_ridge import ridge_fit
+
+
+def standard(values):
+    return (values - values.mean(axis=0)) / values.std(axis=0)
+
+
+def smooth(n, p, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    return X, standard((np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + noise * rng.normal(size=n))[:, None])
+
+
+def test_relevant_features_are_found_among_many():
+    X, Y = smooth(900, 30)
+    choice = automatic_choice(X[:500], Y[:500])
+    fit = ridge_fit(choice.kernel(X[:500], X[:500]), Y[:500], choice.ridges[0])
+    error = Y[500:] - choice.kernel(X[500:], X[:500]) @ fit.coef - fit.intercept
+    assert np.sqrt((error**2).mean()) < 0.35  # an isotropic kernel: above 0.9
+    scales = np.array(choice.kernel.length_scale)
+    assert scales[3:].min() > scales[:3].max()
+    assert choice.signal
+    assert abs(choice.noises[0] - np.sqrt((error**2).mean())) < 0.1
+
+
+def test_pure_noise_is_predicted_by_the_mean():
+    rng = np.random.default_rng(1)
+    for seed in range(3):
+        X, Y = rng.normal(size=(150, 5)), standard(rng.standard_t(3, size=(150, 1)))
+        choice = automatic_choice(X, Y, seed=seed)
+        fit = ridge_fit(choice.kernel(X, X), Y, choice.ridges[0])
+        predicted = choice.kernel(rng.normal(size=(200, 5)), X) @ fit.coef + fit.intercept
+        assert np.abs(predicted).mean() < 0.3
+    assert choice.table[-1]["kernel"] == "constant"
+
+
+def test_a_choice_without_signal_is_trained_to_the_mean():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    Y = standard(np.random.default_rng(5).normal(size=(60, 1)))
+    choice = automatic_choice(X, Y)
+    assert not choice.signal
+    assert "better than the mean" in choice.reason
+    model = KStoNetRegressor((6,), **choice.settings(6), max_iter=4, n_average=2, residuals=None, random_state=0).fit(
+        X, Y[:, 0]
+    )
+    assert np.abs(model.predict(X)).max() < 0.5
+
+
+def test_a_step_function_gets_a_rough_kernel():
+    X = np.random.default_rng(0).uniform(-2, 2, size=(400, 2))
+    choice = automatic_choice(X, standard(np.sign(X[:, :1]) + np.floor(2 * X[:, 1:])))
+    assert isinstance(choice.kernel, Laplacian) or (isinstance(choice.kernel, Matern) and choice.kernel.nu == 0.5)
+
+
+def test_the_same_seed_and_any_number_of_threads_give_the_same_choice():
+    X, Y = smooth(300, 4)
+    one, two = automatic_choice(X, Y, seed=3), automatic_choice(X, Y, seed=3, n_jobs=2)
+    assert one.kernels == two.kernels
+    assert one.ridges == two.ridges
+
+
+def test_rows_of_weight_zero_count_nowhere():
+    X, Y = smooth(200, 3)
+    weights = np.ones(200)
+    weights[150:] = 0.0
+    spoiled = np.where(weights[:, None] > 0, Y, 50.0)
+    assert automatic_choice(X, spoiled, weights).kernels == automatic_choice(X[:150], Y[:150], np.ones(150)).kernels
+
+
+@pytest.mark.parametrize("n", [5, 12, 30])
+def test_few_rows_constant_columns_and_several_targets(n):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(n, 2)), np.zeros(n)])
+    choice = automatic_choice(X, standard(np.column_stack([X[:, 0], rng.normal(size=n)])))
+    assert np.isfinite(choice.C).all()
+    assert np.isfinite(choice.epsilon).all()
+    assert np.isfinite(choice.kernel.length_scale).all()
+
+
+def test_all_rows_the_same():
+    choice = automatic_choice(np.zeros((20, 2)), standard(np.random.default_rng(0).normal(size=(20, 1))))
+    assert not choice.signal
+
+
+def test_the_settings_make_a_network_as_good_as_the_ridge_regression():
+    X, Y = smooth(700, 4)
+    choice = automatic_choice(X[:350], Y[:350])
+    fit = ridge_fit(choice.kernel(X[:350], X[:350]), Y[:350], choice.ridges[0])
+    ridge = Y[350:, 0] - (choice.kernel(X[350:], X[:350]) @ fit.coef + fit.intercept)[:, 0]
+    model = KStoNetRegressor((6,), **choice.settings(6), max_iter=8, n_average=4, residuals=None, random_state=0)
+    network = Y[350:, 0] - model.fit(X[:350], Y[:350, 0]).predict(X[350:])
+    assert np.sqrt((network**2).mean()) < 1.1 * np.sqrt((ridge**2).mean())
+
+
+def test_the_table_says_what_was_tried():
+    X, Y = smooth(120, 3)
+    choice = automatic_choice(X, Y, classification=True)
+    assert {row["kernel"] for row in choice.table} >= {"rbf", "matern32", "laplacian", "constant"}
+    assert {row["relevance"] for row in choice.table} >= {"none", "evidence"}
+    assert all(set(row) == {"kernel", "gamma", "relevance", "ridge", "score", "rows"} for row in choice.table)
+    assert "class indicators" in choice.reason
