@@ -71,7 +71,7 @@ def test_fair_crps_is_unbiased_and_the_other_is_not():
 def test_one_draw_is_the_absolute_error(data):
     y, samples = data["y"], data["samples"][..., :1]
     assert crps_samples(y, samples) == pytest.approx(mean_absolute_error(y, samples[..., 0]))
-    with pytest.raises(ValueError, match="samples holds one draw each, fair=True needs at least two"):
+    with pytest.raises(ValueError, match="samples holds one draw per observation, fair=True needs at least two"):
         crps_samples(y, samples, fair=True)
 
 
@@ -79,8 +79,8 @@ def test_one_draw_is_the_absolute_error(data):
     ("quantiles", "levels", "message"),
     [
         (np.zeros((3, 2)), [0.1, 1.5], r"levels=\[0.1, 1.5\] must lie strictly between 0 and 1"),
-        (np.zeros((3, 2)), [0.1], r"quantiles has shape \(3, 2\); .* ask for \(3, 1\)"),
-        (np.zeros((3, 1)), 0.1, r"quantiles has shape \(3, 1\); .* ask for \(3,\)"),
+        (np.zeros((3, 2)), [0.1], r"quantiles has shape \(3, 2\); .* need \(3, 1\)"),
+        (np.zeros((3, 1)), 0.1, r"quantiles has shape \(3, 1\); .* need \(3,\)"),
         (np.zeros((3, 0)), [], r"levels has shape \(0,\)"),
         (np.zeros((3, 1, 1)), [[0.1]], r"levels has shape \(1, 1\)"),
     ],

@@ -4,8 +4,8 @@ import pytest
 from drawing import FAST
 from sklearn.datasets import load_breast_cancer, load_linnerud
 
+from experiments.baselines import DNNRegressor
 from kstonet import KStoNetClassifier, KStoNetRegressor
-from kstonet.baselines import DNNRegressor
 from kstonet.datasets import make_measurement_error
 
 matplotlib = pytest.importorskip("matplotlib")

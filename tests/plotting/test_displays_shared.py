@@ -193,7 +193,7 @@ Y = [1.0, 2.0, 3.0]
     ("call", "message"),
     [
         (lambda: IntervalDisplay.from_predictions(Y, Y, -1.0), r"std holds -1.0 at \[0, 0\].*cannot be negative"),
-        (lambda: IntervalDisplay.from_predictions(Y, [1.0], 1.0), r"mean has shape \(1,\), y_true asks for \(3,\)"),
+        (lambda: IntervalDisplay.from_predictions(Y, [1.0], 1.0), r"mean has shape \(1,\), y_true needs \(3,\)"),
         (lambda: IntervalDisplay.from_predictions([1.0, np.nan, 3.0], Y, 1.0), "y_true holds nan at"),
         (lambda: IntervalDisplay.from_predictions([], [], 1.0), r"y_true has shape \(0,\)"),
         (lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, coverage=95), "coverage=95 must lie strictly between 0 and 1"),
@@ -202,11 +202,14 @@ Y = [1.0, 2.0, 3.0]
         (lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, n_points=0), "n_points=0 must be a whole number of at least 1"),
         (lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, n_points=2.5), "n_points=2.5 must be a whole number"),
         (lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, x=[1.0]), r"x has shape \(1,\); it must be \(3,\)"),
-        (lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, x=Y, sort="width"), "sort='width' orders points that are counted"),
-        (lambda: IntervalDisplay.from_intervals(Y, [[0, 1]]), r"intervals has shape \(1, 2\);.*ask for \(3, 2\)"),
+        (
+            lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, x=Y, sort="width"),
+            "sort='width' needs a horizontal axis that counts",
+        ),
+        (lambda: IntervalDisplay.from_intervals(Y, [[0, 1]]), r"intervals has shape \(1, 2\);.*need \(3, 2\)"),
         (lambda: IntervalDisplay.from_intervals([1.0], [[2.0, 1.0]]), "lower bounds above the upper"),
         (lambda: CoverageDisplay.from_predictions(Y, Y, 1.0, levels=[0.5, 1.0]), r"levels=\[0.5, 1.0\] must lie strictly"),
-        (lambda: CoverageDisplay.from_intervals(Y, [[0, 1]], [0.9]), r"levels=\[0.9\] ask for \(3, 2, 1\)"),
+        (lambda: CoverageDisplay.from_intervals(Y, [[0, 1]], [0.9]), r"levels=\[0.9\] need \(3, 2, 1\)"),
         (lambda: ReliabilityDisplay.from_predictions([0, 1], [0.1, 0.9], label=2), "label=2 is not among the labels"),
         (lambda: ReliabilityDisplay.from_predictions([0, 1], [0.1, 0.9], n_bins=0), "n_bins=0 must be a whole number"),
         (lambda: WidthErrorDisplay.from_predictions(Y, Y, 1.0, against="range"), "against='range' must be one of"),
@@ -217,10 +220,10 @@ Y = [1.0, 2.0, 3.0]
         (lambda: WidthErrorDisplay.from_predictions(Y, Y, 1.0, n_bins=0), "n_bins=0 must be a whole number"),
         (lambda: TrainingPathDisplay.from_history([]), "history is empty"),
         (lambda: TrainingPathDisplay.from_history([{"loss": 1.0}], metric="mse"), "metric='mse' is not in every record.*loss"),
-        (lambda: TrainingPathDisplay.from_history([{"loss": 1.0}], parts=True), "parts=True needs records of seconds"),
+        (lambda: TrainingPathDisplay.from_history([{"loss": 1.0}], parts=True), "parts=True needs seconds in the history"),
         (
             lambda: TrainingPathDisplay.from_history([{"loss": 1.0}], against="seconds"),
-            "against='seconds' needs records of sec",
+            "against='seconds' needs seconds in the history",
         ),
         (
             lambda: TrainingPathDisplay.from_history([{"loss": 1.0, "seconds": 1.0}], parts=True, ax=axes()),
@@ -256,7 +259,7 @@ def test_errors_of_models(model, data, classifier):
         ReliabilityDisplay.from_estimator(model, X, y)
     with pytest.raises(TypeError, match="model=KStoNetClassifier has neither predict_dist"):
         IntervalDisplay.from_estimator(*classifier)
-    with pytest.raises(TypeError, match="model=KStoNetRegressor has no history_; is it fitted"):
+    with pytest.raises(TypeError, match="model=KStoNetRegressor has no history_; fit it first"):
         TrainingPathDisplay.from_estimator(KStoNetRegressor())
 
 
