@@ -215,11 +215,13 @@ def iro_together(
         versions, latents = [step.network.first for step in steps], [step.latents[0] for step in steps]
         firsts = versions[0].refit_versions(versions, inputs, latents, sample_weights)
         first_done = time.perf_counter()
-        rests = [step.network.refit_above(step.latents, outputs, w) for step, w in zip(steps, sample_weights, strict=True)]
+        networks = []
+        for first, step, weights in zip(firsts, steps, sample_weights, strict=True):
+            network = Network((first, *step.network.uppers))
+            networks.append(Network((first, *network.refit_above(step.latents, outputs, weights))))
         done = time.perf_counter()
 
         seconds = (imputed - started, first_done - imputed, done - first_done)
-        networks = [Network((first, *rest)) for first, rest in zip(firsts, rests, strict=True)]
         states = [
             _finished(state.iteration + 1, step, network, inputs, outputs, seconds)
             for state, step, network in zip(states, steps, networks, strict=True)

@@ -41,6 +41,11 @@ class Network:
         """The last layer, whose outputs are observed."""
         return self.uppers[-1]
 
+    @property
+    def hidden_sizes(self) -> tuple[int, ...]:
+        """Units of every hidden layer."""
+        return tuple(layer.n_inputs for layer in self.uppers)
+
     def forward(self, inputs: Any = None) -> tuple[np.ndarray, ...]:
         """Noise-free value of every layer on the training rows: eq. (KDNNeq)."""
         return forward_above(self.uppers, self.first.mean(inputs))
@@ -52,13 +57,17 @@ class Network:
 
     def refit(self, inputs: Any, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> Network:
         """Step 2 of Algorithm 1: every layer solves its own convex problem, independently of the others."""
-        first = self.first.refit(inputs, latents[0], sample_weight)
-        return Network((first, *self.refit_above(latents, outputs, sample_weight)))
+        network = Network((self.first.refit(inputs, latents[0], sample_weight), *self.uppers))
+        return Network((network.first, *network.refit_above(latents, outputs, sample_weight)))
 
     def refit_above(self, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> tuple[UpperLayer, ...]:
-        """The layers above the first, refitted."""
-        chain = (*latents, outputs)
+        """The layers above the first, refitted; the first one is refitted already."""
+        chain = self.chain(latents, outputs, sample_weight)
         return tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, layer in enumerate(self.uppers))
+
+    def chain(self, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        """The inputs of the layers above the first, and the outputs: what these layers are fitted on."""
+        return (self.first.values_above(latents[0], sample_weight), *latents[1:], outputs)
 
     def with_penalty(self, alpha: float | None, residual: float, n: int) -> Network:
         """The network with penalties of this strength; None is the automatic one of every layer."""

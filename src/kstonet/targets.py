@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy.special import softmax
 
 from kstonet._records import storable
+from kstonet.class_start import class_start
+from kstonet.imputation.base import Latents
+from kstonet.initialisation import initial_latents
 from kstonet.layers import UPPER_LAYERS
 from kstonet.layers.activations import Activation
 from kstonet.layers.base import UpperLayer
 from kstonet.layers.heads import CategoricalHead
+from kstonet.layers.ridge import RidgeLayer
+from kstonet.network import Network
 from kstonet.scaling import Scaler
 from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration, TrainingEnd
@@ -44,6 +49,19 @@ class Targets(Protocol):
 
     def new_head(self, kind: str, inputs: int, activation: Activation, penalty: str, alpha: float) -> UpperLayer:
         """The output layer before its first refit."""
+        ...
+
+    def start(
+        self,
+        rng: np.random.Generator,
+        network: Network,
+        X: np.ndarray,
+        inputs: Any,
+        outputs: np.ndarray,
+        weights: np.ndarray | None,
+        activation: Activation,
+    ) -> tuple[Network, Latents]:
+        """Where training starts: the network after its first refit, and the latent values it was fitted on."""
         ...
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
@@ -98,6 +116,20 @@ class NumericTargets:
     def new_head(self, kind: str, inputs: int, activation: Activation, penalty: str, alpha: float) -> UpperLayer:
         """The output layer is of the kind of the hidden layers above the first."""
         return UPPER_LAYERS[kind](inputs, self.n_outputs, activation, penalty, alpha)
+
+    def start(
+        self,
+        rng: np.random.Generator,
+        network: Network,
+        X: np.ndarray,
+        inputs: Any,
+        outputs: np.ndarray,
+        weights: np.ndarray | None,
+        activation: Activation,
+    ) -> tuple[Network, Latents]:
+        """Latent values that know the targets."""
+        latents = initial_latents(rng, X, outputs, network.hidden_sizes, activation)
+        return network.refit(inputs, latents, outputs, weights), latents
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """R², averaged over the targets."""
@@ -158,6 +190,22 @@ class ClassTargets:
     def new_head(self, kind: str, inputs: int, activation: Activation, penalty: str, alpha: float) -> UpperLayer:
         """A multinomial logit, whatever the hidden layers are."""
         return CategoricalHead.new(inputs, len(self.classes), activation, penalty, alpha)
+
+    def start(
+        self,
+        rng: np.random.Generator,
+        network: Network,
+        X: np.ndarray,
+        inputs: Any,
+        outputs: np.ndarray,
+        weights: np.ndarray | None,
+        activation: Activation,
+    ) -> tuple[Network, Latents]:
+        """The one-vs-rest machine of the first layer, where that estimates means; else latent values that know the classes."""
+        if isinstance(network.first, RidgeLayer) and len(network.uppers) == 1:
+            return class_start(rng, network, self.columns(outputs), inputs, outputs, weights, activation)
+        latents = initial_latents(rng, X, self.columns(outputs), network.hidden_sizes, activation)
+        return network.refit(inputs, latents, outputs, weights), latents
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """Accuracy."""

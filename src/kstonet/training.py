@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from kstonet.initialisation import initial_latents
 from kstonet.iro import IROState, iro
 from kstonet.layers.activations import get_activation
 from kstonet.network import Network, forward_above
@@ -113,9 +112,9 @@ class _Training:
         _note_shape(settings.hidden_layer_sizes, network.head.slope(np.zeros((1, network.head.n_inputs))).shape[1])
         for chain in range(settings.n_chains):
             rng = np.random.default_rng([settings.seed, chain] if chain else settings.seed)
-            activation = get_activation(settings.activation)
-            latents = initial_latents(rng, problem.X, problem.columns, settings.hidden_layer_sizes, activation)
-            fitted = network.refit(self.inputs, latents, problem.outputs, problem.weights)
+            fitted, latents = problem.targets.start(
+                rng, network, problem.X, self.inputs, problem.outputs, problem.weights, get_activation(settings.activation)
+            )
             yield IROState(0, fitted, latents, dict(rng.bit_generator.state))
 
     def _run_chains(self) -> None:

@@ -160,6 +160,10 @@ class FirstLayer(Layer, Protocol):
         """The automatic temperature of the imputation."""
         ...
 
+    def values_above(self, latents: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
+        """What the layer above is fitted on, after a refit on these latent values: them, unless they know too much."""
+        ...
+
     def exact(
         self,
         versions: Sequence[Any],

@@ -37,6 +37,8 @@ class CategoricalHead(RegressionLayer):
         Kind and strength of the penalty of the refit.
     kkt : float
         How far the last refit was from its optimality conditions.
+    least_residual : float
+        The smallest residual that the automatic penalty takes for typical.
     """
 
     weights: np.ndarray
@@ -47,6 +49,7 @@ class CategoricalHead(RegressionLayer):
     penalty: str = "lasso"
     alpha: float = 1e-4
     kkt: float = 0.0
+    least_residual: float = 0.0
 
     def __post_init__(self) -> None:
         rows = 1 if self.n_classes == 2 else self.n_classes
@@ -84,6 +87,9 @@ class CategoricalHead(RegressionLayer):
 
     def with_noise(self, variance: float) -> Self:
         return replace(self, temperature=variance)
+
+    def with_penalty(self, alpha: float | None, residual: float, n: int) -> Self:
+        return super().with_penalty(alpha, max(residual, self.least_residual), n)
 
     def log_density(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         log_p = log_proba(self.mean(inputs))

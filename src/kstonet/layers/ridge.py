@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dpotri
 
 from kstonet._arrays import to_numpy
@@ -67,24 +67,40 @@ class RidgeMap:
             return Q, shares
         raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite; use a valid kernel.")
 
-    @cached_property
-    def diagonal(self) -> np.ndarray:
-        """Qᵢᵢ: a row's residual, left out, is αᵢ/Qᵢᵢ."""
-        return np.asarray(np.maximum(np.diagonal(self._inverse[0]), 1e-300))
+    def diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
+        """Qᵢᵢ, without the rows of weight zero: a row's residual, left out of the regression, is αᵢ/Qᵢᵢ."""
+        Q, _ = self._inverse
+        diagonal = np.diagonal(Q).copy()
+        rows = _hidden(sample_weight)
+        if len(rows):  # Schur's complement
+            half = solve_triangular(_factor(Q, rows), Q[rows], lower=True, check_finite=False)
+            diagonal -= (half**2).sum(axis=0)
+        return np.asarray(np.maximum(diagonal, 1e-300))
 
     def solve(self, targets: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n, m) and intercepts (m,) for targets (n, m); rows of weight zero are left out of the regression."""
         Q, shares = self._inverse
-        hidden = np.zeros(len(targets), dtype=bool) if sample_weight is None else np.asarray(sample_weight) == 0.0
-        if hidden.any():
+        rows = _hidden(sample_weight)
+        if len(rows):
             # The targets of the hidden rows become what the others predict for them: their coefficients are zero then.
-            rows = np.flatnonzero(hidden)
-            pull = Q[rows][:, ~hidden] @ targets[~hidden]
             targets = targets.copy()
-            targets[rows] = -cho_solve(cho_factor(Q[np.ix_(rows, rows)] + 1e-14 * np.eye(len(rows))), pull)
+            targets[rows] = 0.0
+            targets[rows] = -cho_solve((_factor(Q, rows), True), Q[rows] @ targets, check_finite=False)
         coef = Q @ targets
-        coef[hidden] = 0.0
+        coef[rows] = 0.0
         return coef, shares @ targets
+
+
+def _hidden(sample_weight: np.ndarray | None) -> np.ndarray:
+    """The rows of weight zero."""
+    return np.empty(0, dtype=int) if sample_weight is None else np.flatnonzero(sample_weight == 0.0)
+
+
+def _factor(Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Cholesky factor of Q on some rows; a trace of its diagonal is added, for all rows but one may be among them."""
+    block = Q[np.ix_(rows, rows)]
+    block.flat[:: len(rows) + 1] *= 1.0 + 1e-12
+    return np.asarray(cholesky(block, lower=True, check_finite=False))
 
 
 @dataclass(frozen=True)
@@ -99,6 +115,13 @@ class RidgeLayer:
         One per group: kernel, ridge and weights.
     variance : float
         Variance of the noise.
+    ratio : float
+        The variance of this layer's noise over that of the layers above.
+    latent_noise : float, optional
+        Standard deviation of this layer's noise, where it does not follow the residual.
+    left_out : bool
+        Whether the layer above is fitted on values with the row itself left out: labels tell more about latent values that
+        have followed them than about those of new rows.
     coef : ndarray of shape (units, n)
         Kernel coefficients of the last refit.
     intercept : ndarray of shape (units,)
@@ -110,6 +133,9 @@ class RidgeLayer:
     groups: tuple[UnitGroup, ...]
     maps: tuple[RidgeMap, ...]
     variance: float = 1.0
+    ratio: float = NOISE_RATIO
+    latent_noise: float | None = None
+    left_out: bool = False
     coef: np.ndarray | None = None
     intercept: np.ndarray | None = None
     fitted: np.ndarray | None = None
@@ -143,15 +169,15 @@ class RidgeLayer:
     # -- what is automatic -------------------------------------------------------------------------------------------------
 
     def noise_above(self, residual: float, slope: float) -> float:
-        """A fraction of the mean squared residual: Gaussian noise has no dead zone."""
-        return NOISE_SHARE * residual**2
+        """A fraction of the mean squared residual (Gaussian noise has no dead zone), or what goes with ``latent_noise``."""
+        return NOISE_SHARE * residual**2 if self.latent_noise is None else self.latent_noise**2 / self.ratio
 
     def temperature(self) -> float:
         """The model's own noise."""
         return 1.0
 
     def with_noise(self, variance: float) -> Self:
-        return replace(self, variance=NOISE_RATIO * variance)
+        return replace(self, variance=self.ratio * variance)
 
     def with_penalty(self, alpha: float | None, residual: float, n: int) -> Self:
         """The penalty of this layer is its ridge."""
@@ -178,6 +204,16 @@ class RidgeLayer:
     ) -> list[Self]:
         each = zip(versions, outputs, sample_weights, strict=True)
         return [version.refit(inputs, values, weights) for version, values, weights in each]
+
+    def values_above(self, latents: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
+        """The latent values, or the values of this layer with every row left out of its regression in turn."""
+        if not self.left_out:
+            return latents
+        values = np.empty_like(latents)
+        for group, ridge in zip(self.groups, self.maps, strict=True):
+            residuals = _solved(self.coef)[group.units].T / ridge.diagonal(sample_weight)[:, None]
+            values[:, group.units] = latents[:, group.units] - residuals
+        return values
 
     def exact(
         self,
@@ -214,7 +250,7 @@ class RidgeLayer:
         for group, ridge in zip(self.groups, self.maps, strict=True):
             own = _solved(self.coef)[group.units].T
             weights = np.ones(len(own)) if ridge.weights is None else np.where(ridge.weights > 0, ridge.weights, np.inf)
-            shifts[:, group.units] = own * (ridge.ridge / weights - 1.0 / ridge.diagonal)[:, None]
+            shifts[:, group.units] = own * (ridge.ridge / weights - 1.0 / ridge.diagonal())[:, None]
         return shifts
 
     def uncertainty(

@@ -54,7 +54,7 @@ class NetworkUncertainty:
         first = last.network.first.uncertainty(expansion, inputs, last.latents[0], sample_weight)
         uppers = []
         for state in states:
-            chain = (*state.latents, outputs)
+            chain = state.network.chain(state.latents, outputs, sample_weight)
             layers = enumerate(state.network.uppers)
             uppers.append(tuple(layer.uncertainty(chain[i], chain[i + 1], sample_weight) for i, layer in layers))
         return cls(expansion, first, tuple(uppers))

@@ -1,0 +1,117 @@
+"""Where the training of a classifier starts: as the one-vs-rest machine its first layer is made of.
+
+Every class has a unit, whose latent values start as the standardised indicator of the class. A first layer with a squared loss
+makes a kernel ridge regression of it, which estimates its mean, a probability. The head is fitted on what these regressions say
+of every row with the row itself left out: fitted on latent values that know their labels, it would be certain of all of them.
+
+The imputation then moves latent values by the pull of the labels, and the refit answers with f = K·(pull)/ridge: at rest the
+network is a kernel logistic regression. The noise of the two layers decides how much a pull counts; it is set so that pulls
+have the size of the residuals of the ridge regressions, so that the network stays as smooth as these are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kstonet.imputation.base import Latents
+from kstonet.layers.activations import Activation
+from kstonet.layers.ridge import RidgeLayer
+from kstonet.network import Network
+
+MOST_UNITS = 64  # so many classes have a unit each; more share them
+LATENT_NOISE = 0.01  # standard deviation of the latent noise over the spread of the latent values
+LEAST_RESIDUAL = 0.5  # for the penalty of the head: few rows that are told apart are no reason for large weights
+STRAIGHT = {"softplus": 3.0, "relu": 3.0, "gelu": 3.0}  # where activations with a flat end are nearly straight lines
+
+
+def class_units(n_classes: int) -> int:
+    """Units for a number of classes: one for two, one each for more, ``MOST_UNITS`` for very many.
+
+    Examples
+    --------
+    >>> [class_units(k) for k in (2, 3, 26, 1000)]
+    [1, 3, 26, 64]
+    """
+    return 1 if n_classes == 2 else min(n_classes, MOST_UNITS)
+
+
+def class_latents(
+    rng: np.random.Generator, indicators: np.ndarray, weights: np.ndarray | None, units: int, activation: Activation
+) -> np.ndarray:
+    """Latent values (n, units): standardised indicators of the classes, or mixtures of them where units and classes differ.
+
+    Parameters
+    ----------
+    rng : Generator
+        Source of the mixtures.
+    indicators : ndarray of shape (n, k)
+        One column per class.
+    weights : ndarray of shape (n,), optional
+        Sample weights.
+    units : int
+        As many as classes: one each (for two classes, one is enough). Fewer: random orthogonal mixtures of all classes. More:
+        the others are random mixtures, where the activation bends.
+    activation : Activation
+        The values of a class lie where it is nearly straight.
+    """
+    frequency = np.average(indicators, axis=0, weights=weights)
+    spread = np.sqrt(np.maximum(frequency * (1.0 - frequency), 1.0 / len(indicators) ** 2))
+    values = (indicators - frequency) / spread
+    k = values.shape[1]
+    if k == 2:
+        values, k = values[:, 1:], 1
+    if units < k:
+        codes, _ = np.linalg.qr(rng.normal(size=(k, units)))
+        mixtures = codes * np.sqrt(k / units)
+    else:
+        more = rng.normal(size=(k, units - k))
+        mixtures = np.hstack([np.eye(k), more / np.linalg.norm(more, axis=0)])
+    offset = np.where(np.arange(units) < k, STRAIGHT.get(activation.name, 0.0), 0.0)
+    return np.asarray(values @ mixtures + offset)
+
+
+def class_start(
+    rng: np.random.Generator,
+    network: Network,
+    indicators: np.ndarray,
+    inputs: Any,
+    outputs: np.ndarray,
+    weights: np.ndarray | None,
+    activation: Activation,
+) -> tuple[Network, Latents]:
+    """The network after its first refit, and the latent values it was fitted on.
+
+    Parameters
+    ----------
+    rng : Generator
+        Source of the mixtures of classes.
+    network : Network
+        Before its first refit: a :class:`~kstonet.layers.ridge.RidgeLayer` and a head.
+    indicators : ndarray of shape (n, k)
+        One column per class.
+    inputs, outputs, weights
+        Those of the training.
+    activation : Activation
+        Activation function of the head's inputs.
+
+    Returns
+    -------
+    tuple of Network and tuple of ndarray
+    """
+    latents = class_latents(rng, indicators, weights, network.first.n_outputs, activation)
+    network = network.with_layer(0, left_out=True).with_layer(1, least_residual=LEAST_RESIDUAL)
+    fitted = network.refit(inputs, (latents,), outputs, weights)
+    first = fitted.first
+    assert isinstance(first, RidgeLayer)
+    values = first.mean()
+    pull = fitted.head.with_noise(1.0).score_input(values, outputs)
+    ratio = _size(latents - values) / max(_size(pull), 1e-6)
+    noise = LATENT_NOISE * max(float(values.std(axis=0).mean()), 1e-6)
+    return Network((replace(first, ratio=max(ratio, 1e-3), latent_noise=noise), *fitted.uppers)), (latents,)
+
+
+def _size(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
