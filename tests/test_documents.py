@@ -15,9 +15,7 @@ import kstonet.plotting
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
-# The packages whose prose is held to the standard of the documents.
-PACKAGES = ("metrics", "plotting", "report", "datasets", "cli", "solvers", "imputation")
-SOURCES = sorted(path for package in PACKAGES for path in (ROOT / "src" / "kstonet" / package).rglob("*.py"))
+SOURCES = sorted((ROOT / "src" / "kstonet").rglob("*.py"))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 

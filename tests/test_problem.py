@@ -98,3 +98,15 @@ def test_grams_are_made_once_for_every_kernel():
     assert grams.of(other) is not grams.of(one)
     assert grams.new(one) is not grams.of(one)
     assert len(grams.held) == 2
+
+
+def test_maps_are_made_once_for_every_kernel_and_ridge():
+    grams = Problem.of(Rows(X, y), NumericTargets).grams
+    kernel = make_kernel("rbf", grams.X, gamma=0.1)
+    one = grams.ridge_map(kernel, 0.5, None)
+    assert grams.ridge_map(kernel, 0.5, None) is one
+    assert grams.ridge_map(kernel, 0.2, None) is not one
+    assert one.gram is grams.of(kernel)
+    grams.clear()
+    assert grams.held == {}
+    assert grams.maps == {}

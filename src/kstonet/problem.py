@@ -80,6 +80,11 @@ class Grams:
             self.maps[kernel, ridge] = RidgeMap(self.of(kernel), ridge, weights)
         return self.maps[kernel, ridge]
 
+    def clear(self) -> None:
+        """Release the memory of all kernel matrices and maps."""
+        self.held.clear()
+        self.maps.clear()
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -13,6 +13,7 @@ from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
 from kstonet.layers.kernel import KernelLayer, UnitGroup, svr_noise_variance
 from kstonet.layers.linear import LinearFirstLayer
+from kstonet.layers.ridge import RidgeLayer, RidgeMap
 from kstonet.network import Network
 
 RNG = np.random.default_rng(0)
@@ -240,6 +241,7 @@ def test_first_layers_answer_at_new_rows_what_they_answer_at_their_own():
     kernel = KernelLayer((UnitGroup(gram, np.arange(3)),), np.full(3, 2.0), np.full(3, 0.1))
     layers: list[tuple[FirstLayer, np.ndarray | None]] = [
         (kernel, None),
+        (RidgeLayer(kernel.groups, (RidgeMap(gram, 0.5),)), None),
         (LinearFirstLayer(np.zeros((3, 2)), np.zeros(3), 1.0, identity), X),
         (LinearFirstLayer(np.zeros((3, 30)), np.zeros(3), 1.0, identity, gram=gram), gram.columns(np.arange(30))),
     ]

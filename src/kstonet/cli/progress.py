@@ -49,7 +49,7 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
 
     def show(state: Any) -> None:
         nonlocal chosen
-        chosen = True  # the networks of a search call nobody
+        chosen = True  # the networks that a search trains do not call this function
         if shown:
             bar.advance(f"{losses(model.history_[-1])}; {KEEPS}")
             if len(model.history_) == total:

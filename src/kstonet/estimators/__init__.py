@@ -1,4 +1,4 @@
-"""The estimators: validation, defaults, scikit-learn manners."""
+"""The estimators: validation, defaults, scikit-learn's conventions."""
 
 from kstonet.estimators.cv import KStoNetClassifierCV, KStoNetRegressorCV
 from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor

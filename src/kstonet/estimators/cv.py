@@ -37,8 +37,9 @@ from kstonet.tuning.search import search
 
 _PARAMETERS = """
     The search that ``"tune"`` starts inside a {base}, with values of your own, and a table of what was tried. It goes from
-    cheap to dear: kernels and values of C are screened by the first layer alone; the best are trained for a few iterations,
-    other sizes and noise on the best of them; fewer and fewer go on to ``max_iter``. The best is then fitted on all rows.
+    cheap to expensive: kernels and values of C are screened by the first layer alone; the best are trained for a few
+    iterations, other sizes and noise on the best of them; fewer and fewer go on to ``max_iter``. The best is then fitted on
+    all rows.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ _PARAMETERS = """
     verbose : int, default=0
         1 says on standard error what is done, 2 adds a line per network.
     random_state : int, RandomState or None, default=None
-        Of the validation parts and the trainings; also of the last one where the estimator has none.
+        Draws the validation parts and seeds the trainings; also the last one where the estimator has no ``random_state``.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ _PARAMETERS = """
     best_score_ : float
         The mean validation *loss*, the smaller the better: {loss}.
     best_index_ : int
-        Of its row in ``cv_results_``.
+        Its row in ``cv_results_``.
     reason_ : str
         What was chosen, and why.
     cv_results_ : dict of arrays
@@ -230,8 +231,8 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
         if not (isinstance(self.cv, Integral) or hasattr(self.cv, "split")):  # an iterable numbers the rows as they were given
             place = np.where(counted, np.cumsum(counted) - 1, -1)
             parts = [tuple(place[part][place[part] >= 0] for part in pair) for pair in parts]
-        if not regression and any(not np.isin(y[look], y[fit]).all() for fit, look in parts):
-            raise ValueError(f"cv={self.cv!r} looks at classes that its rows to fit on lack; use StratifiedKFold, or None.")
+        if not regression and any(not np.isin(y[held_out], y[fit]).all() for fit, held_out in parts):
+            raise ValueError(f"cv={self.cv!r} validates on classes that its rows to fit on lack; use StratifiedKFold, or None.")
         return parts
 
     def _split_params(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -276,7 +277,7 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
 
 
 def _results(table: list[dict[str, Any]]) -> dict[str, Any]:
-    """The table of a search in the manner of GridSearchCV."""
+    """The table of a search as ``cv_results_`` of GridSearchCV has it."""
     fitted = np.array([row["rows"] for row in table])
     larger = fitted > fitted[0]  # the part with more rows comes last, as a part of its own
     parts = max(len(row["scores"]) for row in table)

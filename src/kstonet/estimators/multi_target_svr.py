@@ -177,7 +177,7 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
         return self._solve(y, weights, previous)
 
     def _check_numbers(self) -> None:
-        """Of what is no number; the engine looks at the values themselves, and at one for each target."""
+        """Refuse what is not a number; the solver checks the values themselves, and that there is one for each target."""
         for name in ("C", "epsilon"):
             require(name, getattr(self, name), lambda v: np.asarray(v).dtype.kind in "fiu", "a number, or one for each target")
         require("tol", self.tol, lambda v: v > 0, "a positive number; it is a relative duality gap")

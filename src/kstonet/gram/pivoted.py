@@ -13,7 +13,7 @@ from kstonet._arrays import Array, namespace, zeros
 
 LEFT_OUT = 0.1  # trace of K - L Lᵀ allowed, in units of the shift: the solver's corrections then shrink tenfold or better
 MOST = 8  # ranks above n / MOST do not pay
-PROBE = 64  # columns between two looks at how fast the trace falls
+PROBE = 64  # columns between two checks of how fast the trace falls
 
 
 class PivotedCholesky:

@@ -46,15 +46,21 @@ class RidgeMap:
         self.gram, self.ridge, self.weights = gram, ridge, weights
 
     @cached_property
+    def row_ridges(self) -> np.ndarray:
+        """The ridge of every row, over its weight; infinite for rows that take no part."""
+        weights = np.ones(self.gram.n) if self.weights is None else self.weights
+        return np.asarray(np.divide(self.ridge, weights, out=np.full(self.gram.n, np.inf), where=weights > 0))
+
+    @cached_property
     def _inverse(self) -> tuple[np.ndarray, np.ndarray]:
-        """Q, and A⁻¹1/(1ᵀA⁻¹1), which gives the intercept."""
-        n = self.gram.n
-        weights = np.ones(n) if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)
-        K = self.gram.columns(np.arange(n))
+        """Q, and A⁻¹1/(1ᵀA⁻¹1), which gives the intercept; zero for rows that take no part."""
+        n, counted = self.gram.n, np.flatnonzero(np.isfinite(self.row_ridges))
+        K = self.gram.columns(counted)
+        K = K if len(counted) == n else K[counted]
         scale = float(np.mean(np.diagonal(K)))
         for jitter in JITTERS:
             A = K.copy()
-            A.flat[:: n + 1] += self.ridge / weights + jitter * scale
+            A.flat[:: len(A) + 1] += self.row_ridges[counted] + jitter * scale
             try:
                 factor, _ = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
@@ -64,14 +70,24 @@ class RidgeMap:
             ones = Q.sum(axis=1)
             shares = ones / ones.sum()
             Q -= np.outer(ones, shares)
-            return Q, shares
+            if len(counted) == n:
+                return Q, shares
+            all_Q, all_shares = np.zeros((n, n)), np.zeros(n)
+            all_Q[np.ix_(counted, counted)], all_shares[counted] = Q, shares
+            return all_Q, all_shares
         raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite; use a valid kernel.")
+
+    def _hidden(self, sample_weight: np.ndarray | None) -> np.ndarray:
+        """The rows of weight zero here that take part otherwise."""
+        if sample_weight is None:
+            return np.empty(0, dtype=int)
+        return np.flatnonzero((sample_weight == 0.0) & np.isfinite(self.row_ridges))
 
     def diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
         """Qᵢᵢ, without the rows of weight zero: a row's residual, left out of the regression, is αᵢ/Qᵢᵢ."""
         Q, _ = self._inverse
         diagonal = np.diagonal(Q).copy()
-        rows = _hidden(sample_weight)
+        rows = self._hidden(sample_weight)
         if len(rows):  # Schur's complement
             half = solve_triangular(_factor(Q, rows), Q[rows], lower=True, check_finite=False)
             diagonal -= (half**2).sum(axis=0)
@@ -80,7 +96,7 @@ class RidgeMap:
     def solve(self, targets: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n, m) and intercepts (m,) for targets (n, m); rows of weight zero are left out of the regression."""
         Q, shares = self._inverse
-        rows = _hidden(sample_weight)
+        rows = self._hidden(sample_weight)
         if len(rows):
             # The targets of the hidden rows become what the others predict for them: their coefficients are zero then.
             targets = targets.copy()
@@ -89,11 +105,6 @@ class RidgeMap:
         coef = Q @ targets
         coef[rows] = 0.0
         return coef, shares @ targets
-
-
-def _hidden(sample_weight: np.ndarray | None) -> np.ndarray:
-    """The rows of weight zero."""
-    return np.empty(0, dtype=int) if sample_weight is None else np.flatnonzero(sample_weight == 0.0)
 
 
 def _factor(Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -246,21 +257,24 @@ class RidgeLayer:
 
     def left_out_shifts(self, spans: np.ndarray) -> np.ndarray:
         """What leaving a row out of the refit changes at that row, shape (n, units): ridge·α/w - α/Qᵢᵢ."""
-        shifts = np.empty_like(self.mean())
+        shifts = np.zeros_like(self.mean())
         for group, ridge in zip(self.groups, self.maps, strict=True):
-            own = _solved(self.coef)[group.units].T
-            weights = np.ones(len(own)) if ridge.weights is None else np.where(ridge.weights > 0, ridge.weights, np.inf)
-            shifts[:, group.units] = own * (ridge.ridge / weights - 1.0 / ridge.diagonal())[:, None]
+            counted = np.flatnonzero(np.isfinite(ridge.row_ridges))  # the others are left out already
+            own = _solved(self.coef)[np.ix_(group.units, counted)].T
+            change = ridge.row_ridges[counted] - 1.0 / ridge.diagonal()[counted]
+            shifts[np.ix_(counted, group.units)] = own * change[:, None]
         return shifts
 
     def uncertainty(
         self, expansion: Expansion, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None
     ) -> MarginUncertainty:
         """Every row pins the functions down, up to the ridge: the variance of Gaussian process regression."""
-        counted = np.ones(len(outputs), dtype=bool) if sample_weight is None else sample_weight > 0
-        margins = [(group.gram, group.units, np.tile(counted, (len(group.units), 1))) for group in self.groups]
-        ridges = {unit: own.ridge for group, own in zip(self.groups, self.maps, strict=True) for unit in group.units.tolist()}
-        return MarginUncertainty.of(margins, expansion, tuple(ridges[unit] for unit in range(self.n_outputs)))
+        margins = []
+        for group, ridge, part in zip(self.groups, self.maps, expansion.parts, strict=True):
+            counted = np.isfinite(ridge.row_ridges) & (True if sample_weight is None else sample_weight > 0)
+            counted &= np.isin(np.arange(len(outputs)), part.used)  # all but coefficients that happen to be exactly zero
+            margins.append((group.gram, group.units, np.tile(counted, (len(group.units), 1))))
+        return MarginUncertainty.of(margins, expansion, [ridge.row_ridges for ridge in self.maps])
 
 
 def _solved(values: np.ndarray | None) -> np.ndarray:

@@ -33,32 +33,40 @@ class MarginUncertainty:
         For units with a precomputed kernel, whose support vectors are not at hand: the kernel matrix of the margin set.
     diagonals : tuple
         For precomputed kernels, whose k(z, z) is not handed in: the value all training rows share. None elsewhere.
-    ridges : tuple of float
-        For units with a squared loss, the ridge up to which their rows pin them down; empty for support vector regressions.
+    ridges : tuple of ndarray
+        For units with a squared loss, the ridges up to which the rows of their margin sets pin them down; empty for support
+        vector regressions.
     """
 
     expansion: Expansion
     columns: tuple[np.ndarray, ...]
     matrices: dict[int, np.ndarray]
     diagonals: tuple[float | None, ...]
-    ridges: tuple[float, ...] = ()
+    ridges: tuple[np.ndarray, ...] = ()
 
     @classmethod
     def of(
-        cls, margins: Sequence[tuple[Gram, np.ndarray, np.ndarray]], expansion: Expansion, ridges: tuple[float, ...] = ()
+        cls, margins: Sequence[tuple[Gram, np.ndarray, np.ndarray]], expansion: Expansion, ridges: Sequence[np.ndarray] = ()
     ) -> MarginUncertainty:
-        """From (Gram, units, mask of the margin sets) of every group; ``expansion`` keeps all of their support vectors."""
+        """From (Gram, units, mask of the margin sets) of every group; ``expansion`` keeps all of their support vectors.
+
+        With a squared loss, ``ridges`` holds the ridges of all training rows for every group.
+        """
         columns: dict[int, np.ndarray] = {}
+        own_ridges: dict[int, np.ndarray] = {}
         matrices: dict[int, np.ndarray] = {}
         diagonals = []
-        for (gram, units, margin), part in zip(margins, expansion.parts, strict=True):
+        for k, ((gram, units, margin), part) in enumerate(zip(margins, expansion.parts, strict=True)):
             diagonals.append(_shared_diagonal(gram) if part.holds_values else None)
             for unit, own in zip(units.tolist(), margin, strict=True):
                 members = thinned(np.flatnonzero(own))
                 columns[unit] = np.searchsorted(part.used, members)
                 if part.holds_values:
                     matrices[unit] = gram.columns(members)[members]
-        return cls(expansion, tuple(columns[unit] for unit in sorted(columns)), matrices, tuple(diagonals), ridges)
+                if ridges:
+                    own_ridges[unit] = ridges[k][members]
+        in_order = [tuple(values[unit] for unit in sorted(values)) for values in (columns, own_ridges)]
+        return cls(expansion, in_order[0], matrices, tuple(diagonals), in_order[1])
 
     @cached_property
     def factors(self) -> dict[int, MarginFactor]:
@@ -72,8 +80,7 @@ class MarginUncertainty:
                     assert part.kernel is not None
                     rows = part.basis[columns]
                     matrix = np.asarray(part.kernel(rows, rows)) if len(rows) else np.empty((0, 0))
-                ridge = self.ridges[unit] if self.ridges else 0.0
-                factors[unit] = MarginFactor.of(matrix + ridge * np.eye(len(matrix)) if ridge else matrix, columns)
+                factors[unit] = MarginFactor.of(matrix + np.diag(self.ridges[unit]) if self.ridges else matrix, columns)
         return factors
 
     def __getstate__(self) -> dict[str, Any]:
@@ -114,10 +121,12 @@ class MarginUncertainty:
         parts = self.expansion.parts
         if self.expansion.intercept.shape != expansion.intercept.shape:
             yield "intervals and predictions have first layers of different sizes"
-        elif len(self.ridges) not in (0, expansion.intercept.shape[1]) or not all(ridge > 0 for ridge in self.ridges):
-            yield "there is not one positive ridge per unit"
         elif len(self.columns) != expansion.intercept.shape[1] or len(self.diagonals) != len(parts):
             yield "margin sets and units differ in number"
+        elif self.ridges and [ridge.shape for ridge in self.ridges] != [columns.shape for columns in self.columns]:
+            yield "there is not one ridge for every row of a margin set"
+        elif not all((ridge > 0).all() for ridge in self.ridges):
+            yield "a ridge is not positive"
         else:
             for part, diagonal in zip(parts, self.diagonals, strict=True):
                 if part.kernel is None or (diagonal is not None) != part.holds_values:

@@ -191,7 +191,7 @@ class Graph:
 
     @contextmanager
     def scope(self, name: str) -> Iterator[None]:
-        """Names made inside start with ``name/``, for whoever looks at the graph."""
+        """Names made inside start with ``name/``, for those who inspect the graph."""
         outer, self._scope = self._scope, f"{self._scope}{name}/"
         try:
             yield

@@ -44,8 +44,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     path : str or path-like
         By convention with the suffix ``.onnx``. An existing file is replaced.
     return_std : bool, default=True
-        Of regressors. False leaves ``std`` out: means alone are 5 to 20 times faster, and onnxruntime computes all outputs of
-        a graph whichever are asked for.
+        Whether the graph of a regressor has the output ``std``. Means alone are 5 to 20 times faster, because onnxruntime
+        computes all outputs of a graph whichever are asked for.
 
     Raises
     ------

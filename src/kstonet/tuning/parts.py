@@ -1,4 +1,4 @@
-"""Validation parts: rows to fit on and rows to look at, all of them training rows."""
+"""Validation parts: rows to fit on and rows to validate on, all of them training rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Part = tuple[np.ndarray, np.ndarray]
 MOST_ROWS = 3000  # of a part, so that many candidates can be tried
 LAST_ROWS = 12_000  # of the part that the best of them are tried on once more
 FEWEST_ROWS = 5
-SHARE = 0.2  # of the rows of a part that are looked at
+SHARE = 0.2  # of the rows of a part that are validated on
 
 
 def default_repeats(n: int) -> int:
@@ -26,18 +26,18 @@ def validation_parts(n: int, seed: int, classes: np.ndarray | None = None, repea
         Number of training rows.
     seed : int
     classes : ndarray of shape (n,), optional
-        Class of every row; every class gives its share (to one row) of those looked at, and keeps one at least to fit on.
+        Class of every row; every class gives its share (to one row) of the rows to validate on, and keeps at least one.
     repeats : int, optional
         Number of parts; by default more where there are few rows.
 
     Returns
     -------
-    list of (fit, look)
+    list of (fit, validation)
         Row numbers.
 
     Examples
     --------
-    >>> [(len(fit), len(look)) for fit, look in validation_parts(1000, seed=0)]
+    >>> [(len(fit), len(held_out)) for fit, held_out in validation_parts(1000, seed=0)]
     [(800, 200), (800, 200), (800, 200), (800, 200)]
     """
     groups = _groups(n, classes)
@@ -73,7 +73,7 @@ def _groups(n: int, classes: np.ndarray | None) -> np.ndarray:
 
 
 def _part(rng: np.random.Generator, groups: np.ndarray, most: int) -> Part:
-    """Rows to fit on and rows to look at, at most ``most`` together."""
+    """Rows to fit on and rows to validate on, at most ``most`` together."""
     n = len(groups)
     order = rng.permutation(n)
     order = order[np.argsort(groups[order], kind="stable")]
@@ -85,9 +85,9 @@ def _part(rng: np.random.Generator, groups: np.ndarray, most: int) -> Part:
     spare = n - len(first)
     others = np.delete(order, first)
     others = others[_evenly(rng, spare, max(1, min(spare, most - len(first))))]
-    looked_at = _evenly(rng, len(others), min(len(others), max(1, int(SHARE * (len(first) + len(others))))))
-    fit = np.concatenate([order[first], np.delete(others, looked_at)])
-    return np.sort(fit), np.sort(others[looked_at])
+    validated = _evenly(rng, len(others), min(len(others), max(1, int(SHARE * (len(first) + len(others))))))
+    fit = np.concatenate([order[first], np.delete(others, validated)])
+    return np.sort(fit), np.sort(others[validated])
 
 
 def _evenly(rng: np.random.Generator, n: int, wanted: int) -> np.ndarray:

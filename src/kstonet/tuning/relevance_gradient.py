@@ -83,7 +83,7 @@ def objective_and_gradient(
     parameters : ndarray of shape (p + 1,)
         Logarithms of the scales that features are multiplied by, and of the ridge.
     X, Y, weights : ndarray
-        Of shapes (n, p), (n, k) and (n,).
+        Rows, targets and sample weights, of shapes (n, p), (n, k) and (n,).
     family : Family
     objective : {"evidence", "loo"}
     centre : ndarray of shape (p,)
@@ -141,7 +141,7 @@ def learn_scales(
     centre : ndarray of shape (p,), optional
         By default the start.
     max_iter : int
-        Of L-BFGS.
+        Iterations of L-BFGS at most.
 
     Returns
     -------

@@ -27,7 +27,7 @@ class RidgeFit:
     coef : ndarray of shape (n, k)
     intercept : ndarray of shape (k,)
     errors : ndarray of shape (n, k)
-        Of every row, left out.
+        Leave-one-out errors of all rows.
     score : float
         Their weighted mean square; of standardised targets, the share of their variance.
     ridge : float

@@ -138,7 +138,7 @@ def search(
             for candidate in _finalists(finalists, ranked, best, grids.C):
                 train_all([candidate])
                 arenas[0].runs.clear()  # one kernel matrix at a time
-                arenas[0].problem.grams.held.clear()
+                arenas[0].problem.grams.clear()
         winner = min(losses, key=lambda candidate: losses[candidate])
         # length scales that were learned on many rows are kept; learned on others again, they would not be those that won
         kitchen = _kitchen(problem, seed)[1] if last is None else arenas[0].kitchen

@@ -129,7 +129,7 @@ def bootstrap_scale(
     inputs, settings, sample_weight
         Those of the training.
     fitted : Moments
-        Of the logits at the training rows.
+        Mean and covariance of the logits at the training rows.
     temperature : float
         Theirs.
 

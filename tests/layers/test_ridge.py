@@ -1,0 +1,433 @@
+"""The first layer with a squared loss, against linear systems solved row by row and against scikit-learn's regressions."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from sklearn.preprocessing import KernelCenterer
+
+import kstonet.training
+from kstonet import KStoNetClassifier, KStoNetRegressor
+from kstonet.datasets import make_measurement_error
+from kstonet.gram import DenseGram, make_kernel
+from kstonet.layers import ridge as ridge_module
+from kstonet.layers.kernel import UnitGroup
+from kstonet.layers.margin import MOST_ROWS
+from kstonet.layers.ridge import RidgeLayer, RidgeMap
+from kstonet.onnx_export import to_onnx
+from kstonet.persistence import load, save
+
+RNG = np.random.default_rng(0)
+N = 30
+X = RNG.normal(size=(N, 2))
+Y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1] ** 2, X[:, 0] * X[:, 1]]) + 0.3 * RNG.normal(size=(N, 3))
+NEW = RNG.normal(size=(9, 2))
+GAMMA, RIDGE = 0.7, 0.4
+K = rbf_kernel(X, gamma=GAMMA)
+FAST = {"max_iter": 4, "n_average": 2, "n_imputation_steps": 3, "random_state": 0, "loss": "squared"}
+
+
+def gram_of(rows=X, gamma=GAMMA, kernel="rbf"):
+    return DenseGram(rows, make_kernel(kernel, rows, gamma=gamma))
+
+
+def layer_of(targets=Y, rows=X, ridges=(RIDGE,), weights=None, hidden=None):
+    """A refitted layer: one group of units per ridge, whose kernels differ."""
+    grams = [gram_of(rows, GAMMA + k) for k in range(len(ridges))]
+    parts = np.array_split(np.arange(targets.shape[1]), len(ridges))
+    maps = tuple(RidgeMap(gram, ridge, weights) for gram, ridge in zip(grams, ridges, strict=True))
+    groups = tuple(UnitGroup(gram, part) for gram, part in zip(grams, parts, strict=True))
+    used = np.ones(len(rows)) if weights is None else weights
+    shown = used if hidden is None else np.where(hidden, 0.0, used)
+    return RidgeLayer(groups, maps).refit(None, targets, None if weights is None and hidden is None else shown)
+
+
+def bordered(K, targets, ridges):
+    """Coefficients and intercepts from [[K + R, 1], [1ᵀ, 0]]·(α, b) = (y, 0): the definition, solved directly."""
+    n = len(K)
+    system = np.zeros((n + 1, n + 1))
+    system[:n, :n] = K + np.diag(np.broadcast_to(ridges, n))
+    system[:n, n] = system[n, :n] = 1.0
+    solution = np.linalg.solve(system, np.vstack([targets, np.zeros((1, targets.shape[1]))]))
+    return solution[:n], solution[n]
+
+
+def without(i):
+    return np.delete(np.arange(N), i)
+
+
+def kriging_variance(K, values, diagonal, ridges):
+    """The variance of a function with an unpenalised intercept: the value of the bordered system's quadratic form."""
+    n = len(K)
+    system = np.zeros((n + 1, n + 1))
+    system[:n, :n] = K + np.diag(np.broadcast_to(ridges, n))
+    system[:n, n] = system[n, :n] = 1.0
+    right = np.vstack([values.T, np.ones(len(values))])
+    return diagonal - np.einsum("in,in->n", right, np.linalg.solve(system, right))
+
+
+# -- coefficients ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [1e-3, RIDGE, 1e4])
+def test_solutions_are_those_of_the_bordered_system(ridge):
+    coef, intercept = RidgeMap(gram_of(), ridge).solve(Y, None)
+    expected = bordered(K, Y, ridge)
+    np.testing.assert_allclose(coef, expected[0], rtol=1e-8, atol=1e-10 / ridge)
+    np.testing.assert_allclose(intercept, expected[1], rtol=1e-8)
+
+
+def test_centred_problems_are_scikit_learns_kernel_ridge():
+    """With the kernel and the targets centred the intercept is nought, and the fitted values are those of KernelRidge."""
+    centred = KernelCenterer().fit_transform(K)
+    targets = Y - Y.mean(axis=0)
+    model = KernelRidge(alpha=RIDGE, kernel="precomputed").fit(centred, targets)
+    fitted = layer_of().mean() - Y.mean(axis=0)
+    np.testing.assert_allclose(fitted, model.predict(centred), atol=1e-10)
+
+
+def test_fitted_values_are_those_of_the_coefficients():
+    layer = layer_of(ridges=(RIDGE, 2.0))
+    for group, ridge in zip(layer.groups, (RIDGE, 2.0), strict=True):
+        values = group.gram.columns(np.arange(N))
+        coef, intercept = bordered(values, Y[:, group.units], ridge)
+        np.testing.assert_allclose(layer.mean()[:, group.units], values @ coef + intercept, atol=1e-9)
+        np.testing.assert_allclose(layer.coef[group.units], coef.T, atol=1e-9)
+        np.testing.assert_allclose(layer.intercept[group.units], intercept, atol=1e-9)
+
+
+@pytest.mark.parametrize("ridge", [1e-6, RIDGE, 1e12])
+def test_hidden_rows_take_no_part(ridge):
+    """A fold hidden from the refit: coefficients, intercept and values are those of a regression on the other rows alone."""
+    hidden = np.arange(N) % 5 == 2
+    targets = np.where(hidden[:, None], 1e6, Y)
+    layer = layer_of(targets, ridges=(ridge,), hidden=hidden)
+    coef, intercept = bordered(K[np.ix_(~hidden, ~hidden)], Y[~hidden], ridge)
+    np.testing.assert_allclose(layer.coef[:, ~hidden], coef.T, rtol=1e-5, atol=1e-7 * np.abs(coef).max())
+    assert (layer.coef[:, hidden] == 0.0).all()
+    np.testing.assert_allclose(layer.mean(), K[:, ~hidden] @ coef + intercept, rtol=1e-5, atol=1e-5)
+
+
+def test_all_rows_but_one_may_be_hidden():
+    layer = layer_of(hidden=np.arange(N) != 4)
+    np.testing.assert_allclose(layer.mean(), np.tile(Y[4], (N, 1)), atol=1e-8)
+
+
+def test_weights_are_repetitions():
+    repeats = np.arange(N) % 3
+    layer = layer_of(weights=repeats.astype(float))
+    rows = np.repeat(np.arange(N), repeats)
+    coef, intercept = bordered(K[np.ix_(rows, rows)], Y[rows], RIDGE)
+    np.testing.assert_allclose(layer.mean(), K[:, rows] @ coef + intercept, atol=1e-9)
+    np.testing.assert_allclose(layer.intercept, intercept, atol=1e-9)
+    summed = np.zeros((N, 3))
+    np.add.at(summed, rows, coef)
+    np.testing.assert_allclose(layer.coef, summed.T, atol=1e-9)
+
+
+def test_weights_and_hidden_rows_together():
+    weights, hidden = np.linspace(0.0, 2.0, N), np.arange(N) % 4 == 0
+    layer = layer_of(weights=weights, hidden=hidden)
+    shown = ~hidden & (weights > 0)
+    coef, intercept = bordered(K[np.ix_(shown, shown)], Y[shown], RIDGE / weights[shown])
+    np.testing.assert_allclose(layer.mean(), K[:, shown] @ coef + intercept, atol=1e-8)
+
+
+def test_a_matrix_that_rounding_makes_singular_is_solved():
+    """Duplicates and a ridge below the last digit: the jitter keeps the solution, which interpolates the mean of duplicates."""
+    rows, targets = np.repeat(X[:10], 3, axis=0), np.repeat(Y[:10], 3, axis=0)
+    coef, intercept = RidgeMap(gram_of(rows), 1e-18).solve(targets, None)
+    np.testing.assert_allclose(rbf_kernel(rows, gamma=GAMMA) @ coef + intercept, targets, atol=1e-3)
+
+
+def test_a_matrix_that_is_no_kernel_is_refused():
+    class NoKernel:
+        n = 5
+
+        def columns(self, indices):
+            return -np.eye(5)[:, indices]
+
+    with pytest.raises(np.linalg.LinAlgError, match="not positive semi-definite"):
+        RidgeMap(NoKernel(), 0.1).solve(Y[:5], None)
+
+
+def test_the_map_is_made_once(monkeypatch):
+    """A training solves one regression per unit, iteration and fold, and factors one matrix."""
+    made = []
+    original = ridge_module.cho_factor
+
+    def counted(matrix, **options):
+        made.append(len(matrix))
+        return original(matrix, **options)
+
+    monkeypatch.setattr(ridge_module, "cho_factor", counted)
+    KStoNetRegressor(**FAST, C=2.0).fit(X, Y[:, 0])
+    assert made.count(N) == 1
+
+
+# -- the density -------------------------------------------------------------------------------------------------------------
+
+
+def test_scores_are_slopes_of_the_density():
+    layer = layer_of().with_noise(0.5)
+    outputs, step = layer.mean() + RNG.normal(size=(N, 3)), 1e-6
+    for unit in range(3):
+        shift = np.zeros((N, 3))
+        shift[:, unit] = step
+        slope = (layer.log_density(None, outputs + shift) - layer.log_density(None, outputs - shift)) / (2 * step)
+        np.testing.assert_allclose(layer.score_output(None, outputs)[:, unit], slope, rtol=1e-6, atol=1e-7)
+        score = layer.score_output(None, outputs + shift) - layer.score_output(None, outputs - shift)
+        np.testing.assert_allclose(layer.curvature_output()[unit], -score[:, unit] / (2 * step), rtol=1e-6)
+
+
+def test_the_density_is_normal():
+    layer = layer_of(Y[:, :1]).with_noise(0.5)
+    spread = np.sqrt(layer.variance) * np.linspace(-9, 9, N)
+    expected = norm.logpdf(spread, scale=np.sqrt(layer.variance))
+    np.testing.assert_allclose(layer.log_density(None, layer.mean() + spread[:, None]), expected, rtol=1e-10)
+
+
+def test_a_layer_needs_a_refit_first():
+    layer = layer_of()
+    new = RidgeLayer(layer.groups, layer.maps)
+    for ask in (new.mean, lambda: new.expansion([new], None), lambda: new.values_at(NEW)(new)):
+        with pytest.raises(ValueError, match="refit it first"):
+            ask()
+
+
+# -- beyond the training rows ------------------------------------------------------------------------------------------------
+
+
+def test_values_at_new_rows():
+    layer = layer_of(ridges=(RIDGE, 2.0))
+    expansion = layer.expansion([layer], None)
+    ((_, values, _),) = expansion.blocks(NEW)
+    np.testing.assert_allclose(values[0], layer.values_at(NEW)(layer), atol=1e-12)
+    for k, (group, ridge) in enumerate(zip(layer.groups, (RIDGE, 2.0), strict=True)):
+        coef, intercept = bordered(rbf_kernel(X, gamma=GAMMA + k), Y[:, group.units], ridge)
+        np.testing.assert_allclose(values[0][:, group.units], rbf_kernel(NEW, X, gamma=GAMMA + k) @ coef + intercept, atol=1e-9)
+
+
+WEIGHTS = [None, np.where(np.arange(N) % 7 == 3, 0.0, np.linspace(0.2, 3.0, N))]
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, ids=["equal", "weighted"])
+def test_left_out_values_are_those_of_refits_without_the_row(weights):
+    """Closed form, to rounding; a row of weight zero is left out already, and stays out of the others' refits."""
+    layer = layer_of(ridges=(RIDGE, 2.0), weights=weights)
+    own = np.ones(N) if weights is None else weights
+    closed = layer.mean() + layer.left_out_shifts(np.empty((N, 3)))
+    for i in range(N):
+        rest = without(i)[own[without(i)] > 0]
+        for k, (group, ridge) in enumerate(zip(layer.groups, (RIDGE, 2.0), strict=True)):
+            values = rbf_kernel(X, gamma=GAMMA + k)
+            coef, intercept = bordered(values[np.ix_(rest, rest)], Y[np.ix_(rest, group.units)], ridge / own[rest])
+            np.testing.assert_allclose(closed[i, group.units], values[i, rest] @ coef + intercept, atol=1e-8)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, ids=["equal", "weighted"])
+def test_variance_is_that_of_kriging(weights):
+    """At new rows, and at training rows left out: of the function, without the noise of a target."""
+    layer = layer_of(ridges=(RIDGE, 2.0), weights=weights)
+    own = np.ones(N) if weights is None else weights
+    expansion = layer.expansion([layer], None)
+    uncertainty = layer.uncertainty(expansion, None, Y, weights)
+    ((_, _, features),) = expansion.blocks(NEW)
+    at_new = uncertainty.covariance(NEW, features)
+    (shifts,), spans = uncertainty.left_out([layer], expansion, None, Y)
+    np.testing.assert_array_equal(shifts, layer.left_out_shifts(spans))
+    assert (at_new[:, ~np.eye(3, dtype=bool)] == 0).all()
+    counted = np.flatnonzero(own > 0)
+    for k, (group, ridge) in enumerate(zip(layer.groups, (RIDGE, 2.0), strict=True)):
+        values = rbf_kernel(X, gamma=GAMMA + k)
+        inner, cross = values[np.ix_(counted, counted)], rbf_kernel(NEW, X[counted], gamma=GAMMA + k)
+        expected = kriging_variance(inner, cross, np.ones(len(NEW)), ridge / own[counted])
+        for unit in group.units:
+            np.testing.assert_allclose(at_new[:, unit, unit], expected, rtol=1e-8)
+            for i in range(N):
+                rest = counted[counted != i]
+                inner, cross = values[np.ix_(rest, rest)], values[i : i + 1, rest]
+                alone = kriging_variance(inner, cross, np.ones(1), ridge / own[rest])
+                np.testing.assert_allclose(spans[i, unit], alone[0], rtol=1e-7)
+
+
+def test_variance_is_that_of_a_gaussian_process():
+    """Without the intercept's term the variance is that of scikit-learn's GaussianProcessRegressor."""
+    layer = layer_of()
+    expansion = layer.expansion([layer], None)
+    factor = layer.uncertainty(expansion, None, Y, None).factors[0]
+    ((_, _, (features,)),) = expansion.blocks(NEW)
+    process = GaussianProcessRegressor(RBF((2 * GAMMA) ** -0.5), alpha=RIDGE, optimizer=None).fit(X, Y[:, 0])
+    expected = process.predict(NEW, return_std=True)[1] ** 2
+    np.testing.assert_allclose(factor.variance(features, np.ones(len(NEW)), intercept=False), expected, rtol=1e-8)
+
+
+def test_many_rows_are_thinned():
+    """Beyond the limit some rows pin the function down: the variance is larger than that of all rows, and finite."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, size=(MOST_ROWS + 100, 2))
+    layer = layer_of(np.sin(3 * rows[:, :1]), rows)
+    expansion = layer.expansion([layer], None)
+    uncertainty = layer.uncertainty(expansion, None, rows[:, :1], None)
+    (members,) = uncertainty.columns
+    assert len(members) == MOST_ROWS
+    ((_, _, features),) = expansion.blocks(NEW)
+    thinned = uncertainty.covariance(NEW, features)[:, 0, 0]
+    values, cross = rbf_kernel(rows, gamma=GAMMA), rbf_kernel(NEW, rows, gamma=GAMMA)
+    assert (thinned >= kriging_variance(values, cross, np.ones(len(NEW)), RIDGE)).all()
+    _, spans = uncertainty.left_out([layer], expansion, None, rows[:, :1])
+    assert ((spans >= 0) & (spans < 1)).all()
+
+
+def test_a_coefficient_of_exactly_zero_is_no_part_of_the_variance():
+    """Units whose coefficients are all zero keep no rows: their variance is the kernel's own."""
+    layer = layer_of(np.zeros((N, 1)))
+    expansion = layer.expansion([layer], None)
+    uncertainty = layer.uncertainty(expansion, None, np.zeros((N, 1)), None)
+    assert list(uncertainty.contradictions(expansion)) == []
+    ((_, _, features),) = expansion.blocks(NEW)
+    np.testing.assert_array_equal(uncertainty.covariance(NEW, features)[:, 0, 0], 1.0)
+
+
+# -- estimators --------------------------------------------------------------------------------------------------------------
+
+
+def two_targets(n=90):
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(n, 2))
+    targets = np.column_stack([np.sin(2 * rows[:, 0]), rows[:, 1] ** 2 - rows[:, 0]])
+    return rows, targets + 0.1 * rng.normal(size=targets.shape)
+
+
+CONFIGURATIONS = {
+    "one unit": {"hidden_layer_sizes": (1,)},
+    "two kernels": {"kernel": ["rbf", "laplacian"]},
+    "two ridges": {"hidden_layer_sizes": (2,), "C": [1.0, 30.0]},
+    "deep": {"hidden_layer_sizes": (4, 3)},
+    "chains": {"n_chains": 2},
+    "left out": {"residuals": "loo"},
+    "means only": {"residuals": None},
+}
+
+
+@pytest.mark.filterwarnings("ignore:the network 1-2 .* is not pyramidal")
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_saved_and_exported_models_predict_the_same(name, n_targets, tmp_path):
+    pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rows, targets = two_targets()
+    targets = targets[:, 0] if n_targets == 1 else targets
+    model = KStoNetRegressor(**(FAST | CONFIGURATIONS[name])).fit(rows[:60], targets[:60])
+    new, with_std = rows[60:], model.residuals is not None
+    save(model, tmp_path / "model.kstonet")
+    loaded = load(tmp_path / "model.kstonet")
+    assert loaded.get_params() == model.get_params()
+    to_onnx(model, tmp_path / "model.onnx", return_std=with_std)
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    outputs = dict(zip([output.name for output in session.get_outputs()], session.run(None, {"X": new}), strict=True))
+    if with_std:
+        mean, std = model.predict(new, return_std=True)
+        np.testing.assert_array_equal(loaded.predict(new, return_std=True), (mean, std))
+        np.testing.assert_array_equal(loaded.predict_interval(new), model.predict_interval(new))
+        np.testing.assert_allclose(outputs["std"], std, rtol=1e-7)
+    else:
+        mean = model.predict(new)
+        np.testing.assert_array_equal(loaded.predict(new), mean)
+    np.testing.assert_allclose(outputs["mean"], mean, rtol=1e-7, atol=1e-7)
+
+
+def test_classes_are_saved_and_exported_too(tmp_path):
+    pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rows, targets = two_targets()
+    labels = np.digitize(targets[:, 0], [-0.4, 0.4])
+    model = KStoNetClassifier(**FAST).fit(rows[:60], labels[:60])
+    assert model.score(rows[60:], labels[60:]) > 0.6
+    save(model, tmp_path / "model.kstonet")
+    expected = model.predict_proba(rows[60:])
+    np.testing.assert_array_equal(load(tmp_path / "model.kstonet").predict_proba(rows[60:]), expected)
+    to_onnx(model, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(["probabilities"], {"X": rows[60:]})[0], expected, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("residuals", ["crossfit", "loo"])
+def test_a_precomputed_kernel_predicts_as_the_kernel_does(residuals, tmp_path, monkeypatch):
+    """From the same start, which otherwise holds a little of X."""
+    start = kstonet.training.initial_latents
+    monkeypatch.setattr("kstonet.training.initial_latents", lambda rng, X, *rest: start(rng, np.zeros((len(X), 1)), *rest))
+    rows, targets = two_targets()
+    scaled = (rows - rows[:60].mean(axis=0)) / rows[:60].std(axis=0)
+    values = laplacian_kernel(scaled, scaled[:60], gamma=0.5)
+    by_kernel = KStoNetRegressor(**FAST, kernel="laplacian", gamma=0.5, residuals=residuals).fit(rows[:60], targets[:60])
+    given = KStoNetRegressor(**FAST, kernel="precomputed", residuals=residuals).fit(values[:60], targets[:60])
+    expected = by_kernel.predict(rows[60:], return_std=True)
+    np.testing.assert_allclose(given.predict(values[60:], return_std=True), expected, rtol=1e-6)
+    save(given, tmp_path / "model.kstonet")
+    again = load(tmp_path / "model.kstonet").predict(values[60:], return_std=True)
+    np.testing.assert_array_equal(again, given.predict(values[60:], return_std=True))
+
+
+@pytest.mark.parametrize("residuals", ["crossfit", "loo"])
+def test_rows_of_weight_zero_of_a_precomputed_kernel_are_not_kept(residuals):
+    """They stay columns of the matrix, with neither a coefficient nor a part in the variance, whatever their targets."""
+    rows, targets = two_targets(60)
+    values, weights = rbf_kernel(rows), np.where(np.arange(60) % 6 == 1, 0.0, 1.0)
+    absurd = np.where(weights[:, None] > 0, targets, 1e3)
+    models = [
+        KStoNetRegressor(**FAST, kernel="precomputed", residuals=residuals, noise_variance=0.01, alpha=0.1)
+        .fit(values, each, sample_weight=weights)
+        .trained_.uncertainty
+        for each in (targets, absurd)
+    ]
+    for model in models:
+        for part in model.expansion.parts:
+            assert (weights[part.used] > 0).all()
+    np.testing.assert_array_equal(*(model.first.columns for model in models))
+    assert all(len(columns) == 50 for columns in models[0].first.columns)
+
+
+def test_the_seed_decides_whatever_the_number_of_jobs(monkeypatch):
+    """90 rows are imputed in three chunks."""
+    monkeypatch.setattr("kstonet.iro.CHUNK", 40)
+    rows, targets = two_targets()
+    one, two, again = (KStoNetRegressor(**FAST, n_jobs=jobs).fit(rows, targets) for jobs in (1, 2, 1))
+    other = KStoNetRegressor(**(FAST | {"random_state": 5})).fit(rows, targets)
+    np.testing.assert_array_equal(one.predict(rows, return_std=True), two.predict(rows, return_std=True))
+    np.testing.assert_array_equal(one.predict(rows, return_std=True), again.predict(rows, return_std=True))
+    assert not np.array_equal(one.predict(rows), other.predict(rows))
+
+
+def test_a_schedule_of_C_is_refused():
+    with pytest.raises(ValueError, match="loss='squared' does not take"):
+        KStoNetRegressor(**FAST, C=lambda t: 10.0 / (t + 1)).fit(X, Y)
+
+
+@pytest.mark.parametrize("residuals", ["crossfit", "loo"])
+def test_intervals_cover(residuals):
+    """Ten training sets of 100 rows, 200 new rows each.
+
+    Were the coverage of every model 0.9, the share of all rows inside would lie outside the bounds in one of 1,000 runs at
+    most: rows of the same model are dependent, which the bounds allow for by counting each model as 20 independent rows.
+    """
+    inside = []
+    for seed in range(10):
+        rows, targets = make_measurement_error(300, random_state=seed)
+        model = KStoNetRegressor(loss="squared", C=2.0, max_iter=10, residuals=residuals, random_state=seed)
+        low, high = model.fit(rows[:100], targets[:100]).predict_interval(rows[100:], coverage=0.9).T
+        inside.append(np.mean((low <= targets[100:]) & (targets[100:] <= high)))
+    lowest, highest = binom.ppf([0.0005, 0.9995], 200, 0.9) / 200
+    assert lowest <= np.mean(inside) <= highest
+
+
+def test_intervals_are_wider_where_rows_are_few():
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.uniform(-1, 1, 120), rng.uniform(2.5, 3, 6)])[:, None]
+    targets = np.sin(3 * rows[:, 0]) + 0.1 * rng.normal(size=len(rows))
+    model = KStoNetRegressor(loss="squared", C=10.0, gamma=5.0, max_iter=8, random_state=0).fit(rows, targets)
+    _, std = model.predict(np.array([[0.0], [1.8]]), return_std=True)
+    assert std[1] > 1.5 * std[0]
