@@ -44,7 +44,7 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
 
     ``fit`` ends at a KeyboardInterrupt and returns a model without a message, so a signal handler is needed to notice it.
     """
-    total = model.max_iter * model.n_chains
+    total = model._given("max_iter") * model.n_chains
     bar, stopped, chosen = Bar("training", total), False, False
 
     def show(state: Any) -> None:

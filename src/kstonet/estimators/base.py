@@ -59,8 +59,8 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     step_size: Any
     friction: float
     temperature: float | str
-    max_iter: int
-    n_average: int
+    max_iter: int | None
+    n_average: int | None
     n_chains: int
     tol: float | None
     n_iter_no_change: int
@@ -166,8 +166,8 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             penalty=self.penalty,
             iro=loop,
             residuals=self.residuals,
-            max_iter=self.max_iter,
-            n_average=self.n_average,
+            max_iter=self._given("max_iter"),
+            n_average=self._given("n_average"),
             n_chains=self.n_chains,
         )
 

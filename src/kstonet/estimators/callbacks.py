@@ -110,7 +110,8 @@ def fit_tasks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[li
         return
     weights = None if sample_weight is None else {"sample_weight": sample_weight}
     about = {"estimator": estimator, "X": X, "y": y, "metadata": weights}
-    intervals = estimator.residuals is not None  # are one more task
-    root = estimator._init_callback_context(max_subtasks=estimator.max_iter * estimator.n_chains + intervals)
+    iterations = estimator._given("max_iter") * estimator.n_chains  # at most: a training may be given fewer
+    most = iterations + (estimator.residuals is not None)  # intervals are one more task
+    root = estimator._init_callback_context(max_subtasks=most)
     yield [FitTasks(root.call_on_fit_task_begin(**about), about)]
     root.call_on_fit_task_end(**about, reconstruction_attributes={})

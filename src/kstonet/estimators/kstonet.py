@@ -15,6 +15,7 @@ from kstonet.problem import Problem
 from kstonet.settings import KernelLayerSettings, TrainingSettings
 from kstonet.targets import ClassTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
+from kstonet.tuning.fast import FEWEST_ROWS, fast_choice
 from kstonet.tuning.parts import larger_part, validation_parts
 from kstonet.tuning.search import search
 
@@ -28,6 +29,9 @@ FIXED: dict[str, Any] = {
     "length_scale": None,
     "C": 10.0,
     "loss": "epsilon_insensitive",
+    "epsilon": 0.01,
+    "max_iter": 40,
+    "n_average": 10,
 }
 
 
@@ -45,7 +49,7 @@ class BaseKStoNet(BaseStoNet):
         length_scale: Any = None,
         C: Any = None,
         loss: str | None = None,
-        epsilon: Any = 0.01,
+        epsilon: Any = None,
         svr_tol: float = 1e-3,
         noise_variance: Any = "auto",
         penalty: str = "lasso",
@@ -57,8 +61,8 @@ class BaseKStoNet(BaseStoNet):
         step_size: Any = "auto",
         friction: float = 0.1,
         temperature: float | str = "auto",
-        max_iter: int = 40,
-        n_average: int = 10,
+        max_iter: int | None = None,
+        n_average: int | None = None,
         n_chains: int = 1,
         tol: float | None = None,
         n_iter_no_change: int = 10,
@@ -115,8 +119,8 @@ class BaseKStoNet(BaseStoNet):
         return FIXED.get(name) if value is None else value
 
     def _first_layer(self) -> KernelLayerSettings:
-        kernel, gamma, length_scale, C = (self._given(name) for name in ("kernel", "gamma", "length_scale", "C"))
-        return KernelLayerSettings(kernel, gamma, length_scale, C, self.epsilon, self.svr_tol, self._given("loss"))
+        names = ("kernel", "gamma", "length_scale", "C", "epsilon", "loss")
+        return KernelLayerSettings(**{name: self._given(name) for name in names}, tol=self.svr_tol)
 
     def _gram_options(self) -> dict[str, Any]:
         return {"solver": self.solver, "device": self.device, "max_memory": self.max_memory}
@@ -125,7 +129,8 @@ class BaseKStoNet(BaseStoNet):
         tuned = {name for name in TUNABLE if is_tune(getattr(self, name))}
         if tuned or self.tuning == "none":
             return tuned
-        return {name for name in FIXED if getattr(self, name) is None}
+        every = (name for name in FIXED if self.tuning == "fast" or name in TUNABLE)
+        return {name for name in every if getattr(self, name) is None}
 
     def _check_parameters(self) -> None:
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
@@ -138,7 +143,15 @@ class BaseKStoNet(BaseStoNet):
     def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
         counted = problem.rows.that_count()
         problem = problem if counted is problem.rows else self._problem(counted)
-        return self._searched(asked, problem, settings)
+        tuned = any(is_tune(getattr(self, name)) for name in TUNABLE)
+        if tuned or self.tuning == "thorough":
+            return self._searched(asked, problem, settings)
+        if len(problem.X) < FEWEST_ROWS:
+            reason = f"fewer than {FEWEST_ROWS} rows say too little: all values are the fixed defaults"
+            return Choice({name: FIXED[name] for name in asked}, {"reason": reason, "table": []})
+        given = {name: getattr(self, name) for name in (*FIXED, "device")}
+        found = fast_choice(problem, given, seed=self._seed(), n_jobs=self.n_jobs)
+        return Choice(found.parameters, {"reason": found.reason, "table": found.table})
 
     def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
         """Values by the thorough search."""

@@ -134,6 +134,11 @@ class FirstLayerUncertainty(Protocol):
 class FirstLayer(Layer, Protocol):
     """The first layer: its inputs are the rows of the data, which never change during training."""
 
+    @property
+    def left_out(self) -> bool:
+        """Whether the layer above is fitted on values with the row itself left out, which :meth:`values_above` gives."""
+        ...
+
     def at(self, rows: slice) -> Self:
         """The layer as seen by some of the observations it was trained on."""
         ...

@@ -204,6 +204,10 @@ class KernelLayer:
         refitted = replace(self, solutions=solutions)
         return replace(refitted, fitted=np.ascontiguousarray(refitted._gather(lambda solution: solution.fitted).T))
 
+    @property
+    def left_out(self) -> bool:
+        return False
+
     def values_above(self, latents: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
         """The latent values themselves."""
         return latents

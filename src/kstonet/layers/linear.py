@@ -82,6 +82,10 @@ class LinearFirstLayer(DenseLayer):
     def with_noise(self, variance: float) -> Self:
         return replace(self, variance=NOISE_RATIO * variance)
 
+    @property
+    def left_out(self) -> bool:
+        return False
+
     def values_above(self, latents: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
         """The latent values themselves."""
         return latents

@@ -13,7 +13,7 @@ it nearly predicts the mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -117,6 +117,7 @@ def automatic_choice(
     seed: int = 0,
     *,
     classification: bool = False,
+    kernels: Sequence[str] = tuple(FAMILIES),
     n_jobs: int | None = None,
 ) -> Choice:
     """Kernel and ridge for standardised rows.
@@ -128,13 +129,15 @@ def automatic_choice(
     Y : ndarray of shape (n, k)
         Standardised targets; indicators of classes, standardised.
     weights : ndarray of shape (n,), optional
-        Of the rows; rows of weight zero count nowhere.
+        Weights of the rows; rows of weight zero do not take part.
     seed : int
-        Of the choice of rows.
+        Seed of the choice of rows.
     classification : bool
         Whether the columns are indicators of classes: named in the reason only.
+    kernels : sequence of str
+        Names of the families to choose from.
     n_jobs : int, optional
-        Threads, as in joblib; the result does not depend on it.
+        Number of threads, as in joblib; the result does not depend on it.
 
     Returns
     -------
@@ -164,7 +167,8 @@ def automatic_choice(
         table.extend(one.row() for one in found)
         return sorted(found, key=lambda one: one.fit.score)
 
-    families = [family for family in FAMILIES.values() if not family.absolute or p <= MOST_FEATURES_ABSOLUTE]
+    asked = [FAMILIES[name] for name in kernels]
+    families = [family for family in asked if not family.absolute or p <= MOST_FEATURES_ABSOLUTE] or asked
     plain = each(lambda family: _best_width(few, family), families)
     centres = {one.family.name: np.log(one.scales) for one in plain}
 

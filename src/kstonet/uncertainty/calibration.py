@@ -17,7 +17,7 @@ from kstonet.iro import IROSettings, IROState
 from kstonet.layers.moments import FIRST_LAYER, Moments
 from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
 from kstonet.uncertainty.cross_fitting import cross_fitted, regression_folds
-from kstonet.uncertainty.logits import bootstrap_scale, log_odds_variance, out_of_sample_temperature
+from kstonet.uncertainty.logits import bootstrap_scale, log_odds_variance, out_of_sample_logits, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
 from kstonet.uncertainty.noise_model import EXACT, NoiseModel
 
@@ -106,7 +106,7 @@ class ProbabilityCalibration:
         if residuals == "training":
             return cls()
         if residuals == "crossfit":
-            logits = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights)
+            logits = out_of_sample_logits(end.states[-1], end.inputs, end.outputs, end.settings, end.weights)
         else:
             logits = left_out_moments(uncertainty, end.states, end.inputs).mean
         predicted: tuple[np.ndarray, ...] = (logits, end.outputs)

@@ -27,6 +27,7 @@ from scipy.special import logsumexp, softmax
 
 from kstonet.iro import IROSettings, IROState, iro
 from kstonet.layers.moments import Moments
+from kstonet.network import forward_above
 from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.cross_fitting import cross_fitted
 
@@ -112,6 +113,19 @@ def drawn_labels(rng: np.random.Generator, p: np.ndarray, sample_weight: np.ndar
     return np.asarray(drawn)
 
 
+def out_of_sample_logits(
+    state: IROState, inputs: Any, outputs: np.ndarray, settings: IROSettings, sample_weight: np.ndarray | None
+) -> np.ndarray:
+    """Logits (n, k) of every training row from a network that has not seen it.
+
+    A network whose head is fitted on values with the row left out of the first layer has them already; others are cross-fitted.
+    """
+    network = state.network
+    if network.first.left_out:
+        return forward_above(network.uppers, network.first.values_above(state.latents[0], sample_weight))[-1]
+    return cross_fitted(state, inputs, outputs, settings, sample_weight)
+
+
 def bootstrap_scale(
     state: IROState,
     inputs: Any,
@@ -149,7 +163,7 @@ def bootstrap_scale(
     start = replace(state, rng_state=dict(rng.bit_generator.state))
     iterations = min(ITERATIONS, state.iteration)  # forgetting takes no longer than learning did
     end = next(islice(iro(inputs, labels, start, settings, sample_weight), iterations - 1, None))
-    predicted = cross_fitted(end, inputs, labels, settings, sample_weight)
+    predicted = out_of_sample_logits(end, inputs, labels, settings, sample_weight)
     counted = slice(None) if sample_weight is None else sample_weight > 0
     weights = None if sample_weight is None else sample_weight[counted]
     error = log_odds(predicted / out_of_sample_temperature(predicted[counted], labels[counted], weights)) - log_odds(truth)
