@@ -358,8 +358,8 @@ def test_classes_are_saved_and_exported_too(tmp_path):
 @pytest.mark.parametrize("residuals", ["crossfit", "loo"])
 def test_a_precomputed_kernel_predicts_as_the_kernel_does(residuals, tmp_path, monkeypatch):
     """From the same start, which otherwise holds a little of X."""
-    start = kstonet.training.initial_latents
-    monkeypatch.setattr("kstonet.training.initial_latents", lambda rng, X, *rest: start(rng, np.zeros((len(X), 1)), *rest))
+    start = kstonet.targets.initial_latents
+    monkeypatch.setattr("kstonet.targets.initial_latents", lambda rng, X, *rest: start(rng, np.zeros((len(X), 1)), *rest))
     rows, targets = two_targets()
     scaled = (rows - rows[:60].mean(axis=0)) / rows[:60].std(axis=0)
     values = laplacian_kernel(scaled, scaled[:60], gamma=0.5)
