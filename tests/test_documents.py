@@ -52,8 +52,12 @@ def test_links_lead_to_sections(path):
 
 
 def known_names():
-    """Names in the code of the library, the experiments and the benchmarks, and strings that are a single name."""
-    paths = [path for part in ("src", "experiments", "benchmarks", "examples") for path in (ROOT / part).rglob("*.py")]
+    """Names in the code of the library, the experiments, the benchmarks and the extension of the tests, and strings that are a single name."""
+    paths = [
+        path
+        for part in ("src", "experiments", "benchmarks", "examples", "tests/extension")
+        for path in (ROOT / part).rglob("*.py")
+    ]
     names = {path.stem for path in paths}
     for path in paths:
         for token in tokenize.generate_tokens(io.StringIO(text_of(path)).readline):

@@ -13,7 +13,7 @@ ROOT = Path(kstonet.__file__).parent
 
 # A part may import from the parts before it, and from itself.
 ORDER = [
-    "_arrays", "_records", "_registry", "_words", "_files", "_progress", "_checks", "scaling", "metrics", "gram", "solvers",
+    "_arrays", "_registry", "_records", "_words", "_files", "_progress", "_checks", "scaling", "metrics", "gram", "solvers",
     "imputation", "layers", "network", "noise", "initialisation", "iro", "uncertainty", "targets", "trained", "problem",
     "settings", "observers", "training", "tuning", "estimators", "tables", "plotting", "persistence", "onnx_export", "report",
     "checkpoint", "datasets", "demo", "cli",

@@ -18,7 +18,7 @@ from kstonet.layers.heads import CategoricalHead
 from kstonet.layers.kernel import KernelLayer
 from kstonet.network import Network
 
-NAMES = list(SAMPLERS)
+NAMES = [name for name, kind in SAMPLERS.items() if kind.__module__.startswith("kstonet.")]  # other tests register more
 STEPS = {"sghmc": 1200, "mala": 250, "hmc": 40, "gibbs": 25}
 SHORTER = {"sghmc": 0.02, "mala": 1.0, "hmc": 1.0, "gibbs": 1.0}  # of the automatic step
 

@@ -172,7 +172,7 @@ def test_bad_gaussians_are_named(metric):
     y = np.zeros(4)
     with pytest.raises(ValueError, match=r"std holds -0.5 at \[1\] \(1 of 4.*cannot be negative"):
         metric(y, 0.0, [1, -0.5, 1, 1])
-    with pytest.raises(ValueError, match=r"mean has shape \(4, 1\), y_true needs \(4,\)"):
+    with pytest.raises(ValueError, match=r"mean has shape \(4, 1\), y_true asks for \(4,\)"):
         metric(y, np.zeros((4, 1)), 1.0)
     with pytest.raises(ValueError, match=r"std has shape \(1,\)"):
         metric(y, y, [1.0])

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -125,7 +126,7 @@ def test_a_failing_write_leaves_the_older_file(stored, fitted, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for target, name in ((container.os, "fsync"), (container.os, "replace"), (sys.modules["safetensors.numpy"], "save")):
+    for target, name in ((os, "fsync"), (os, "replace"), (sys.modules["safetensors.numpy"], "save")):
         with monkeypatch.context() as patch:
             patch.setattr(target, name, full)
             with pytest.raises(OSError, match="No space left"):

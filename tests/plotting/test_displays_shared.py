@@ -193,7 +193,7 @@ Y = [1.0, 2.0, 3.0]
     ("call", "message"),
     [
         (lambda: IntervalDisplay.from_predictions(Y, Y, -1.0), r"std holds -1.0 at \[0, 0\].*cannot be negative"),
-        (lambda: IntervalDisplay.from_predictions(Y, [1.0], 1.0), r"mean has shape \(1,\), y_true needs \(3,\)"),
+        (lambda: IntervalDisplay.from_predictions(Y, [1.0], 1.0), r"mean has shape \(1,\), y_true asks for \(3,\)"),
         (lambda: IntervalDisplay.from_predictions([1.0, np.nan, 3.0], Y, 1.0), "y_true holds nan at"),
         (lambda: IntervalDisplay.from_predictions([], [], 1.0), r"y_true has shape \(0,\)"),
         (lambda: IntervalDisplay.from_predictions(Y, Y, 1.0, coverage=95), "coverage=95 must lie strictly between 0 and 1"),

@@ -180,8 +180,8 @@ def encoder(flats):
             {"city": ["Bern", "Basel"]},
             "column 'city' holds 'Basel' in row 2, a category the model does not know (it knows 'Bern',",
         ),
-        ({"area": ["30", "big"]}, "column 'area' is to hold finite numbers, but holds 'big' in row 2."),
-        ({"balcony": ["maybe", True]}, "column 'balcony' is to hold true or false, but holds 'maybe' in row 1."),
+        ({"area": ["30", "big"]}, "column 'area' must hold finite numbers, but holds 'big' in row 2."),
+        ({"balcony": ["maybe", True]}, "column 'balcony' must hold true or false, but holds 'maybe' in row 1."),
         ({"area": [None, 3]}, "values are missing: column 'area' in row 1. Fill them in, or fit with impute=True (--impute)."),
     ],
 )
