@@ -73,15 +73,21 @@ class MarginUncertainty:
         """The factored margin set of every unit."""
         factors = {}
         for part in self.expansion.parts:
-            for unit in part.units.tolist():
+            for unit, *others in self.alike(part):
                 columns = self.columns[unit]
                 matrix = self.matrices.get(unit)
                 if matrix is None:
                     assert part.kernel is not None
                     rows = part.basis[columns]
                     matrix = np.asarray(part.kernel(rows, rows)) if len(rows) else np.empty((0, 0))
-                factors[unit] = MarginFactor.of(matrix + np.diag(self.ridges[unit]) if self.ridges else matrix, columns)
+                factor = MarginFactor.of(matrix + np.diag(self.ridges[unit]) if self.ridges else matrix, columns)
+                factors |= dict.fromkeys([unit, *others], factor)
         return factors
+
+    def alike(self, part: ExpansionPart) -> list[list[int]]:
+        """The units of a part, together where they have the same margin set: all rows, with a squared loss."""
+        units = part.units.tolist()
+        return [units] if self.ridges else [[unit] for unit in units]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "factors"}
@@ -92,8 +98,8 @@ class MarginUncertainty:
         for part, values, shared in zip(self.expansion.parts, features, self.diagonals, strict=True):
             assert part.kernel is not None
             diagonal = np.full(len(X), shared) if shared is not None else np.asarray(part.kernel.diagonal(X))
-            for unit in part.units.tolist():
-                variance[:, unit] = self.factors[unit].variance(values, diagonal)
+            for units in self.alike(part):
+                variance[:, units] = self.factors[units[0]].variance(values, diagonal)[:, None]
         return np.asarray(variance[:, :, None] * np.eye(variance.shape[1]))
 
     def left_out(
@@ -108,12 +114,13 @@ class MarginUncertainty:
         spans = np.empty((len(layer.mean()), len(self.columns)))
         for group, part in zip(layer.groups, self.expansion.parts, strict=True):
             diagonal = to_numpy(group.gram.diagonal())
-            for unit in part.units.tolist():
-                members = part.used[self.factors[unit].columns]
-                factor = replace(self.factors[unit], columns=np.arange(len(members)))  # of these kernel values alone
-                spans[:, unit] = factor.left_out(group.gram.columns(members), diagonal, members)
+            for units in self.alike(part):
+                members = part.used[self.factors[units[0]].columns]
+                factor = replace(self.factors[units[0]], columns=np.arange(len(members)))  # of these kernel values alone
+                own = factor.left_out(group.gram.columns(members), diagonal, members)
                 if self.ridges:  # of a member it holds the noise of its own target, which other rows do not have
-                    spans[members, unit] = np.maximum(spans[members, unit] - self.ridges[unit], 0.0)
+                    own[members] = np.maximum(own[members] - self.ridges[units[0]], 0.0)
+                spans[:, units] = own[:, None]
         return spans
 
     def contradictions(self, expansion: Expansion) -> Iterator[str]:

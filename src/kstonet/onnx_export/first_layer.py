@@ -76,7 +76,8 @@ def _margin_variance(first: MarginUncertainty, x: Value, features: list[Value]) 
     pieces = []
     for part, values in zip(map(_not_empty, first.expansion.parts), features, strict=True):
         assert part.kernel is not None
-        margins = [first.factors[unit] for unit in part.units.tolist()]
+        alike = first.alike(part)
+        margins = [first.factors[units[0]] for units in alike]
         lift, weight = np.zeros((len(margins), part.coef.shape[2])), np.zeros(len(margins))  # an empty margin set: K_zz alone
         for k, margin in enumerate(margins):
             if len(margin.columns):
@@ -87,7 +88,8 @@ def _margin_variance(first: MarginUncertainty, x: Value, features: list[Value]) 
         diagonal = part.kernel.graph_diagonal(x)
         unexplained = diagonal - explained
         unexplained = op("Where", op("Greater", unexplained, diagonal * ROUNDING), unexplained, 0.0)
-        pieces.append(unexplained + weight[:, None] * rest * rest)
+        variance = unexplained + weight[:, None] * rest * rest
+        pieces.append(variance.take(np.repeat(np.arange(len(alike)), [len(units) for units in alike]), axis=0))
     return _in_order(pieces, first.expansion, axis=0)
 
 

@@ -26,7 +26,7 @@ from kstonet.tuning.relevance_gradient import learn_scales
 from kstonet.tuning.screening_ridge import RIDGES, RidgeFit, best_ridge, ridge_fit
 from kstonet.tuning.stationary import FAMILIES, Family
 
-FEW_ROWS, MIDDLE_ROWS, MORE_ROWS, MOST_ROWS = 400, 600, 800, 2500
+FEW_ROWS, MIDDLE_ROWS, MORE_ROWS, MOST_ROWS = 400, 600, 800, 1600
 ENOUGH_ROWS = 1500  # the leave-one-out error as a guide needs rows that have not been used yet: with 200 it misleads,
 ENOUGH_PER_SCALE = 80  # unless there are few scales to be learned
 PLENTY_PER_SCALE = 150  # where it may lead further than the evidence, which takes structure of a short range for noise
