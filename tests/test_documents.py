@@ -99,6 +99,15 @@ def test_public_names_are_in_the_api():
             assert name.startswith("__") or re.search(rf"^   {name}$", page, flags=re.MULTILINE), name
 
 
+def test_names_of_the_api_exist():
+    module = None
+    for line in text_of(ROOT / "docs" / "api.md").splitlines():
+        if found := re.match(r"\.\. currentmodule:: (\S+)$", line):
+            module = importlib.import_module(found[1])
+        elif module and (found := re.match(r"   ([A-Za-z_]\w*)$", line)):
+            assert hasattr(module, found[1]), f"{module.__name__}.{found[1]}"
+
+
 def rows_of(text, after=""):
     """Cells of the tables of a Markdown document, row by row."""
     lines = text[text.index(after) :].splitlines()

@@ -20,6 +20,7 @@ from kstonet.tuning.parts import larger_part, validation_parts
 from kstonet.tuning.search import search
 
 TUNINGS = ("fast", "thorough", "none")
+LOSSES = ("epsilon_insensitive", "squared")
 
 #: What a parameter is that is left out and not chosen.
 FIXED: dict[str, Any] = {
@@ -133,6 +134,7 @@ class BaseKStoNet(BaseStoNet):
         return {name for name in every if getattr(self, name) is None}
 
     def _check_parameters(self) -> None:
+        require("loss", self.loss, lambda v: v is None or v in LOSSES, f"one of {', '.join(map(repr, LOSSES))}")
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
         for name in ("hidden_layer_sizes", "length_scale", "C"):
             value = getattr(self, name)
