@@ -52,7 +52,7 @@ def test_links_lead_to_sections(path):
 
 
 def known_names():
-    """Names in the code of the library, the experiments, the benchmarks and the extension of the tests, and strings that are a single name."""
+    """Names in the code of the library, the experiments, the benchmarks and the extension of the tests; strings of one name."""
     paths = [
         path
         for part in ("src", "experiments", "benchmarks", "examples", "tests/extension")

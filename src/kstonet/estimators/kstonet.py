@@ -43,7 +43,7 @@ class BaseKStoNet(BaseStoNet):
         hidden_layer_sizes: Any = None,
         activation: str = "softplus",
         *,
-        tuning: str = "none",
+        tuning: str = "fast",
         kernel: Any = None,
         gamma: Any = None,
         length_scale: Any = None,
@@ -129,8 +129,7 @@ class BaseKStoNet(BaseStoNet):
         tuned = {name for name in TUNABLE if is_tune(getattr(self, name))}
         if tuned or self.tuning == "none":
             return tuned
-        every = (name for name in FIXED if self.tuning == "fast" or name in TUNABLE)
-        return {name for name in every if getattr(self, name) is None}
+        return {name for name in FIXED if getattr(self, name) is None}
 
     def _check_parameters(self) -> None:
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
@@ -143,18 +142,18 @@ class BaseKStoNet(BaseStoNet):
     def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
         counted = problem.rows.that_count()
         problem = problem if counted is problem.rows else self._problem(counted)
-        tuned = any(is_tune(getattr(self, name)) for name in TUNABLE)
-        if tuned or self.tuning == "thorough":
+        if any(is_tune(getattr(self, name)) for name in TUNABLE):
             return self._searched(asked, problem, settings)
         if len(problem.X) < FEWEST_ROWS:
             reason = f"fewer than {FEWEST_ROWS} rows say too little: all values are the fixed defaults"
             return Choice({name: FIXED[name] for name in asked}, {"reason": reason, "table": []})
         given = {name: getattr(self, name) for name in (*FIXED, "device")}
-        found = fast_choice(problem, given, seed=self._seed(), n_jobs=self.n_jobs)
+        thorough = self.tuning == "thorough"
+        found = fast_choice(problem, given, seed=self._seed(), thorough=thorough, n_jobs=self.n_jobs)
         return Choice(found.parameters, {"reason": found.reason, "table": found.table})
 
     def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
-        """Values by the thorough search."""
+        """Values for the parameters that are "tune", by training networks on validation parts."""
         n, seed = len(problem.X), self._seed()
         codes = problem.outputs if isinstance(problem.targets, ClassTargets) else None
         given = {name: "tune" if name in asked else self._given(name) for name in (*TUNABLE, "epsilon")}

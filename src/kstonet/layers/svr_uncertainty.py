@@ -71,7 +71,7 @@ class MarginUncertainty:
     @cached_property
     def factors(self) -> dict[int, MarginFactor]:
         """The factored margin set of every unit."""
-        factors = {}
+        factors: dict[int, MarginFactor] = {}
         for part in self.expansion.parts:
             for unit, *others in self.alike(part):
                 columns = self.columns[unit]
