@@ -125,8 +125,10 @@ KSTONET_PARAMETERS = f"""
     -----
     ``hidden_layer_sizes``, ``kernel``, ``gamma``, ``length_scale``, ``C`` and ``noise_variance`` also take "tune": these
     parameters alone are then chosen by training networks on validation parts, and others that are left out have their fixed
-    defaults. Such a search uses at most 3,000 of the training rows in several random 80/20 parts, and the network is then trained on all rows; it costs
-    the iterations of 10 to 20 trainings. A training that ``warm_start`` goes on with keeps what was chosen.
+    defaults. Such a search uses at most 3,000 of the training rows in several random 80/20 parts, and the network is then
+    trained on all rows; it costs the iterations of 10 to 20 trainings.
+
+    A training that ``warm_start`` goes on with keeps what was chosen.
 
     Attributes
     ----------

@@ -20,6 +20,7 @@ from kstonet.tuning.parts import larger_part, validation_parts
 from kstonet.tuning.search import search
 
 TUNINGS = ("fast", "thorough", "none")
+LOSSES = ("squared", "epsilon_insensitive")
 
 #: What a parameter is that is left out and not chosen.
 FIXED: dict[str, Any] = {
@@ -133,6 +134,7 @@ class BaseKStoNet(BaseStoNet):
 
     def _check_parameters(self) -> None:
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
+        require("loss", self.loss, lambda v: v in (None, *LOSSES), f"one of {', '.join(map(repr, LOSSES))}, or None")
         for name in ("hidden_layer_sizes", "length_scale", "C"):
             value = getattr(self, name)
             if isinstance(value, str) and not is_tune(value):

@@ -123,7 +123,8 @@ def _kernels(
     if free:
         names = tuple(FAMILIES) if kernel is None else (kernel,)
         classes = isinstance(problem.targets, ClassTargets)
-        return automatic_choice(problem.X, columns, problem.weights, seed, classification=classes, kernels=names, n_jobs=n_jobs)
+        options: dict[str, Any] = {"classification": classes, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
+        return automatic_choice(problem.X, columns, problem.weights, seed, **options)
     names = tuple(FAMILIES) if kernel is None else (kernel,)
     made = [
         make_kernel(
