@@ -134,13 +134,13 @@ def main() -> None:
         path = Path(folder) / "model.onnx"
         for name, (n, settings) in list(CASES.items())[: 1 if arguments.quick else None]:
             X, y = data(n, seed=0)
-            model = KStoNetRegressor(random_state=0, max_iter=10, **settings).fit(X, y)
+            model = KStoNetRegressor(tuning="none", random_state=0, max_iter=10, **settings).fit(X, y)
             to_onnx(model, path)
             lines += measure(name, "std", model, lambda X, m=model: m.predict(X, return_std=True), path, turns)
             to_onnx(model, path, return_std=False)
             lines += measure(name, "mean", model, model.predict, path, turns)
         X, y = data(1000, seed=0)
-        model = KStoNetClassifier(random_state=0, max_iter=10).fit(X, np.digitize(y, [-0.5, 0.5]))
+        model = KStoNetClassifier(tuning="none", random_state=0, max_iter=10).fit(X, np.digitize(y, [-0.5, 0.5]))
         to_onnx(model, path)
         lines += measure("rbf, 5 units", "proba", model, model.predict_proba, path, turns)
     head = ["case", "support rows", "outputs", "file MB", "load s", "batch", "onnx ms", "predict ms", "×", "difference", "MiB"]

@@ -44,7 +44,7 @@ def timed(work: Any) -> tuple[float, Any]:
 def measure(n: int, p: int, *, rivals: bool) -> dict[str, Any]:
     X, y = data(n, p)
     settings = {"C": 10.0, "random_state": 0, "max_iter": 40}
-    seconds, model = timed(lambda: KStoNetRegressor((5,), residuals=None, warm_start=True, **settings).fit(X, y))
+    seconds, model = timed(lambda: KStoNetRegressor((5,), tuning="none", residuals=None, warm_start=True, **settings).fit(X, y))
     parts = {part: sum(r[f"seconds_{part}"] for r in model.history_) for part in ("impute", "first_layer", "regressions")}
     loop = sum(parts.values())
     row: dict[str, Any] = {
@@ -58,8 +58,8 @@ def measure(n: int, p: int, *, rivals: bool) -> dict[str, Any]:
         "train_mse": model.history_[-1]["loss"],
         "worst_gap": max(r["svr_gap"] for r in model.history_),
     }
-    row["with_intervals_s"], full = timed(lambda: KStoNetRegressor((5,), **settings).fit(X, y))
-    row["with_loo_intervals_s"], _ = timed(lambda: KStoNetRegressor((5,), residuals="loo", **settings).fit(X, y))
+    row["with_intervals_s"], full = timed(lambda: KStoNetRegressor((5,), tuning="none", **settings).fit(X, y))
+    row["with_loo_intervals_s"], _ = timed(lambda: KStoNetRegressor((5,), tuning="none", residuals="loo", **settings).fit(X, y))
     new = np.random.default_rng(1).normal(size=X.shape)
     full.predict_interval(new[:2])  # the factors exist from now on
     row["predict_means_s"], _ = timed(lambda: full.predict(new))

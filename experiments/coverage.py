@@ -67,7 +67,7 @@ def scores(distribution: PredictiveDistribution, y: np.ndarray) -> dict[str, flo
 def trained(seed: int, names: Iterable[str]) -> tuple[dict[str, KStoNetRegressor], np.ndarray, np.ndarray]:
     """Models of some settings on one simulated training set, and the test rows."""
     X, y = make_measurement_error(500, random_state=seed)
-    models = {name: KStoNetRegressor(random_state=seed, **SETTINGS[name]).fit(X, y) for name in names}
+    models = {name: KStoNetRegressor(tuning="none", random_state=seed, **SETTINGS[name]).fit(X, y) for name in names}
     return models, *make_measurement_error(500, random_state=10_000)
 
 
@@ -107,7 +107,7 @@ def one_split(name: str, number: int, data: str | None) -> dict[str, Any]:
     """All kinds of residuals on one split of a UCI set."""
     split = Split.load(name, number, data)
     X, y = split.rows
-    models = {kind: KStoNetRegressor(residuals=kind, random_state=0).fit(X, y) for kind in KINDS}
+    models = {kind: KStoNetRegressor(tuning="none", residuals=kind, random_state=0).fit(X, y) for kind in KINDS}
     judged = split.judge(models, with_student)
     honest = {f"{kind}{STUDENT}": judged[kind][STUDENT] for kind in KINDS[1:]}
     return {kind: judged[kind][""] for kind in KINDS} | honest

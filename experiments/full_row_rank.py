@@ -60,7 +60,7 @@ def models(size: Size) -> dict[str, tuple[int, Callable[[int], Any]]]:
 
     def kstonet(settings: dict[str, Any], n_chains: int = 1) -> tuple[int, Callable[[int], Any]]:
         same = {"hidden_layer_sizes": (5,), "residuals": None, "max_iter": size.iterations, "n_chains": n_chains}
-        return size.restarts, lambda seed: KStoNetRegressor(random_state=seed, **same, **settings)
+        return size.restarts, lambda seed: KStoNetRegressor(tuning="none", random_state=seed, **same, **settings)
 
     return {
         "DNN": (1, lambda seed: DNNRegressor((5, 5), "tanh", max_epochs=size.epochs, random_state=seed, **SGD)),

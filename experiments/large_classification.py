@@ -95,9 +95,14 @@ def models(name: str, size: Size) -> dict[str, Callable[[], Any]]:
             size.layers, "relu", max_epochs=size.epochs, standardize=False, dtype="float32", random_state=0, **solver
         ),
         PAPER: lambda: KStoNetClassifier(
-            max_iter=size.iterations, n_average=min(size.iterations, 3), **kstonet, **SHARED, **PAPER_SETTINGS[name]
+            tuning="none",
+            max_iter=size.iterations,
+            n_average=min(size.iterations, 3),
+            **kstonet,
+            **SHARED,
+            **PAPER_SETTINGS[name],
         ),
-        DEFAULTS: lambda: KStoNetClassifier(max_iter=size.default_iterations, **kstonet),
+        DEFAULTS: lambda: KStoNetClassifier(tuning="none", max_iter=size.default_iterations, **kstonet),
     }
 
 

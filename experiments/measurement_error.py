@@ -83,7 +83,7 @@ def one_run(model: Any, size: Size) -> dict[str, Any]:
 
 def kstonet(sizes: tuple[int, ...], size: Size, **settings: Any) -> KStoNetRegressor:
     """A K-StoNet without intervals."""
-    return KStoNetRegressor(sizes, max_iter=size.epochs, residuals=None, random_state=0, **settings)
+    return KStoNetRegressor(sizes, tuning="none", max_iter=size.epochs, residuals=None, random_state=0, **settings)
 
 
 def paper_network(sizes: tuple[int, ...], size: Size, epsilon: float) -> KStoNetRegressor:

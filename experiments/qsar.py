@@ -67,7 +67,7 @@ class Size:
 
 def kstonet(iterations: int, **settings: Any) -> KStoNetClassifier:
     """A K-StoNet without intervals."""
-    return KStoNetClassifier((5,), residuals=None, max_iter=iterations, n_average=10, random_state=0, **settings)
+    return KStoNetClassifier((5,), tuning="none", residuals=None, max_iter=iterations, n_average=10, random_state=0, **settings)
 
 
 def svm(**settings: Any) -> Any:

@@ -58,7 +58,9 @@ def models(size: Size) -> dict[str, Callable[[], Any]]:
     """The models, cheap ones first."""
 
     def kstonet(units: int, **settings: Any) -> Callable[[], KStoNetRegressor]:
-        return lambda: KStoNetRegressor((units,), max_iter=size.iterations, residuals=None, random_state=0, **settings)
+        return lambda: KStoNetRegressor(
+            (units,), tuning="none", max_iter=size.iterations, residuals=None, random_state=0, **settings
+        )
 
     sgd = {"max_epochs": size.epochs, **SGD}
     return {

@@ -32,12 +32,12 @@ from kstonet.gram.blocks import row_blocks
 FAST = {"max_iter": 2, "n_average": 1, "n_imputation_steps": 5, "residuals": None, "random_state": 0}
 ONE = {"kernel": ["rbf"], "gamma": ["scale"], "length_scale": [None], "C": [10], "hidden_layer_sizes": [(3,)], "cv": 2}
 TRANSFORMERS = [
-    KStoNetRegressor(**FAST),
-    KStoNetClassifier(**FAST),
+    KStoNetRegressor(tuning="none", **FAST),
+    KStoNetClassifier(tuning="none", **FAST),
     StoNetRegressor(**FAST),
     StoNetClassifier(**FAST),
-    KStoNetRegressorCV(KStoNetRegressor(**FAST), **ONE),
-    KStoNetClassifierCV(KStoNetClassifier(**FAST), **ONE),
+    KStoNetRegressorCV(KStoNetRegressor(tuning="none", **FAST), **ONE),
+    KStoNetClassifierCV(KStoNetClassifier(tuning="none", **FAST), **ONE),
 ]
 ESTIMATORS = [*TRANSFORMERS, MultiTargetSVR()]
 X, Y = load_iris(return_X_y=True)
@@ -96,8 +96,8 @@ def missing(name):
 @pytest.mark.parametrize("metadata", [unnamed, missing])
 def test_there_is_no_link_where_the_address_is_not_known(published, monkeypatch, metadata):
     monkeypatch.setattr(links, "metadata", metadata)
-    assert KStoNetRegressor()._get_doc_link() == ""
-    assert "href" not in estimator_html_repr(KStoNetRegressor().fit(X, Y))
+    assert KStoNetRegressor(tuning="none")._get_doc_link() == ""
+    assert "href" not in estimator_html_repr(KStoNetRegressor(tuning="none").fit(X, Y))
 
 
 def test_estimators_of_others_do_not_link_to_these_pages(published):
@@ -134,7 +134,7 @@ def test_transform_gives_the_frames_asked_for(estimator, library, frame):
 
 def test_frames_keep_their_index():
     frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(len(X)) + 1000)
-    out = KStoNetRegressor(**FAST).set_output(transform="pandas").fit_transform(frame, Y)
+    out = KStoNetRegressor(tuning="none", **FAST).set_output(transform="pandas").fit_transform(frame, Y)
     assert out.index.equals(frame.index)
 
 
@@ -195,7 +195,7 @@ def test_values_are_not_searched_for_nan_where_they_are_said_to_be_finite(estima
 def test_a_wrong_value_is_named_with_its_parameter(name, values):
     for value in values:
         with pytest.raises(ValueError, match=re.escape(f"{name}={value!r}")):
-            KStoNetRegressor(**(FAST | {name: value})).fit(X, Y)
+            KStoNetRegressor(tuning="none", **(FAST | {name: value})).fit(X, Y)
 
 
 def test_weights_that_are_all_zero_are_refused():
@@ -222,7 +222,7 @@ def test_tags():
         assert not any((tags.input_tags.pairwise, tags.input_tags.sparse, tags.input_tags.allow_nan))
         assert tags.target_tags.required
     assert {names(estimator) for estimator in ESTIMATORS} <= set(kstonet.__all__)
-    for pairwise in (KStoNetRegressor(kernel="precomputed"), KStoNetRegressorCV(kernel=["precomputed"])):
+    for pairwise in (KStoNetRegressor(tuning="none", kernel="precomputed"), KStoNetRegressorCV(kernel=["precomputed"])):
         assert sklearn.utils.get_tags(pairwise).input_tags.pairwise
 
 

@@ -80,7 +80,7 @@ def test_the_iterations_are_tasks(kind, residuals):
 def test_a_callback_can_stop_the_training():
     X, y = data(KStoNetRegressor)
     recorder = Recorder(stop_after=2)
-    model = KStoNetRegressor(**FAST).set_callbacks(recorder).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **FAST).set_callbacks(recorder).fit(X, y)
     assert model.n_iter_ == len(model.history_) == 2
     assert recorder.events[-2:] == ["end fit", "teardown"]
 
@@ -89,12 +89,12 @@ def test_a_callback_can_stop_the_training():
 def test_an_interrupt_keeps_the_model_so_far():
     X, y = data(KStoNetRegressor)
     recorder = Recorder(interrupt_at=3)
-    model = KStoNetRegressor(**(FAST | {"residuals": "loo"})).set_callbacks(recorder).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **(FAST | {"residuals": "loo"})).set_callbacks(recorder).fit(X, y)
     assert model.n_iter_ == 2
     assert model.predict_interval(X).shape == (len(X), 2)
     assert recorder.events[-4:] == ["begin intervals", "end intervals", "end fit", "teardown"]
     with pytest.raises(KeyboardInterrupt):  # nothing is trained yet
-        KStoNetRegressor(**FAST).set_callbacks(recorder := Recorder(interrupt_at=1)).fit(X, y)
+        KStoNetRegressor(tuning="none", **FAST).set_callbacks(recorder := Recorder(interrupt_at=1)).fit(X, y)
     assert recorder.events[-1] == "teardown"
 
 
@@ -103,7 +103,7 @@ def test_a_failed_fit_tears_down():
     X, y = data(KStoNetRegressor)
     recorder = Recorder()
     with pytest.raises(ValueError, match="friction=7"):
-        KStoNetRegressor(**FAST, friction=7).set_callbacks(recorder).fit(X, y)
+        KStoNetRegressor(tuning="none", **FAST, friction=7).set_callbacks(recorder).fit(X, y)
     assert recorder.events == ["setup", "begin fit", "teardown"]
 
 
@@ -116,11 +116,11 @@ def test_scores_of_every_iteration():
     monitor = ScoringMonitor(scoring="r2")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # such as one about the names of columns
-        KStoNetRegressor(**FAST).set_callbacks(monitor).fit(frame, y, sample_weight=w)
+        KStoNetRegressor(tuning="none", **FAST).set_callbacks(monitor).fit(frame, y, sample_weight=w)
     rows = {row["task_id_path"]: row["r2"] for row in monitor.get_logs().data}
     assert list(rows) == [(0,), (0, 0), (0, 1), (0, 2), (0, 3)]
     for i in range(4):
-        model = KStoNetRegressor(**(FAST | {"max_iter": i + 1})).fit(frame, y, sample_weight=w)
+        model = KStoNetRegressor(tuning="none", **(FAST | {"max_iter": i + 1})).fit(frame, y, sample_weight=w)
         assert rows[0, i] == pytest.approx(r2_score(y, model.predict(frame), sample_weight=w), rel=1e-6)
     assert rows[(0,)] == pytest.approx(rows[0, 3])
 
@@ -131,7 +131,7 @@ def test_a_progress_bar(capsys):
     from sklearn.callback import ProgressBar
 
     X, y = data(KStoNetRegressor)
-    KStoNetRegressor(**FAST).set_callbacks(ProgressBar()).fit(X, y)
+    KStoNetRegressor(tuning="none", **FAST).set_callbacks(ProgressBar()).fit(X, y)
     shown = capsys.readouterr().out
     assert "KStoNetRegressor - fit" in shown
     assert "100%" in shown
@@ -141,11 +141,11 @@ def test_a_progress_bar(capsys):
 def test_callbacks_of_a_pipeline_and_of_a_grid_search_see_the_network():
     X, y = data(KStoNetRegressor)
     recorder = Recorder()
-    make_pipeline(StandardScaler(), KStoNetRegressor(**FAST)).set_callbacks(recorder).fit(X, y)
+    make_pipeline(StandardScaler(), KStoNetRegressor(tuning="none", **FAST)).set_callbacks(recorder).fit(X, y)
     assert recorder.events.count("end iteration") == 4
     assert recorder.events.count("setup") == recorder.events.count("teardown") == 1
     recorder = Recorder()
-    GridSearchCV(KStoNetRegressor(**FAST), {"C": [1, 10]}, cv=2).set_callbacks(recorder).fit(X, y)
+    GridSearchCV(KStoNetRegressor(tuning="none", **FAST), {"C": [1, 10]}, cv=2).set_callbacks(recorder).fit(X, y)
     assert recorder.events.count("end iteration") == 5 * 4
     assert recorder.events.count("setup") == recorder.events.count("teardown") == 1
 
@@ -158,7 +158,7 @@ def test_the_trainings_of_a_search_are_not_the_users():
     assert recorder.events == ["setup", "begin fit", *(4 * ITERATION), "end fit", "teardown"]
     assert model.tuned_
     recorder.events.clear()
-    base = KStoNetRegressor(**FAST).set_callbacks(recorder)
+    base = KStoNetRegressor(tuning="none", **FAST).set_callbacks(recorder)
     one = {"kernel": ["rbf"], "gamma": ["scale"], "length_scale": [None], "hidden_layer_sizes": [(3,)]}
     KStoNetRegressorCV(base, C=[1, 10], cv=2, **one).fit(X, y)
     assert recorder.events == ["setup", "begin fit", *(4 * ITERATION), "end fit", "teardown"]
@@ -167,7 +167,7 @@ def test_the_trainings_of_a_search_are_not_the_users():
 @supported
 def test_clones_and_pickles():
     X, y = data(KStoNetRegressor)
-    model = KStoNetRegressor(**FAST).set_callbacks(Recorder()).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **FAST).set_callbacks(Recorder()).fit(X, y)
     assert clone(model)._skl_callbacks == model._skl_callbacks
     assert not [name for name in vars(model) if "callback" in name and name not in ("callback", "_skl_callbacks")]
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
@@ -187,4 +187,4 @@ def test_versions_without_callbacks(monkeypatch):
         with before.fit_tasks(estimator, [[1.0]], [1.0], None) as observers:
             return observers
 
-    assert fit(KStoNetRegressor()) == []
+    assert fit(KStoNetRegressor(tuning="none")) == []

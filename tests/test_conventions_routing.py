@@ -23,15 +23,15 @@ from kstonet import (
 FAST = {"max_iter": 3, "n_average": 2, "n_imputation_steps": 5, "residuals": None, "random_state": 0}
 ONE = {"kernel": ["rbf"], "gamma": ["scale"], "length_scale": [None], "hidden_layer_sizes": [(3,)], "random_state": 0}
 REGRESSORS = [
-    KStoNetRegressor(**FAST),
+    KStoNetRegressor(tuning="none", **FAST),
     StoNetRegressor(**FAST),
     MultiTargetSVR(C=100.0, tol=1e-6),
-    KStoNetRegressorCV(KStoNetRegressor(**FAST), C=[10], cv=2, **ONE),
+    KStoNetRegressorCV(KStoNetRegressor(tuning="none", **FAST), C=[10], cv=2, **ONE),
 ]
 CLASSIFIERS = [
-    KStoNetClassifier(**FAST),
+    KStoNetClassifier(tuning="none", **FAST),
     StoNetClassifier(**FAST),
-    KStoNetClassifierCV(KStoNetClassifier(**FAST), C=[10], cv=2, **ONE),
+    KStoNetClassifierCV(KStoNetClassifier(tuning="none", **FAST), C=[10], cv=2, **ONE),
 ]
 
 
@@ -93,11 +93,13 @@ def test_weights_nobody_asked_for_are_an_error(routing, estimator):
 
 def test_validation_rows_are_routed(routing):
     X, y, _ = data(REGRESSORS[0])
-    network = KStoNetRegressor(**FAST).set_fit_request(X_val=True, y_val=True)
+    network = KStoNetRegressor(tuning="none", **FAST).set_fit_request(X_val=True, y_val=True)
     steps = [("scaler", StandardScaler()), ("network", network)]
     pipeline = Pipeline(steps, transform_input=["X_val"]).fit(X[:80], y[:80], X_val=X[80:], y_val=y[80:])
     scaler = StandardScaler().fit(X[:80])
-    alone = KStoNetRegressor(**FAST).fit(scaler.transform(X[:80]), y[:80], X_val=scaler.transform(X[80:]), y_val=y[80:])
+    alone = KStoNetRegressor(tuning="none", **FAST).fit(
+        scaler.transform(X[:80]), y[:80], X_val=scaler.transform(X[80:]), y_val=y[80:]
+    )
     watched = [[record["validation_loss"] for record in model.history_] for model in (pipeline[-1], alone)]
     assert watched[0] == watched[1]
 
@@ -120,7 +122,7 @@ def test_rows_of_weight_zero_have_no_say(estimator):
 
 def test_intervals_do_not_see_rows_of_weight_zero():
     X, y, w = data(REGRESSORS[0])
-    model = KStoNetRegressor(**(FAST | {"residuals": "crossfit"}))
+    model = KStoNetRegressor(tuning="none", **(FAST | {"residuals": "crossfit"}))
     given = sklearn.clone(model).fit(X, np.where(w > 0, y, 1e6), sample_weight=w).predict_interval(X)
     without = sklearn.clone(model).fit(X[w > 0], y[w > 0], sample_weight=w[w > 0]).predict_interval(X)
     np.testing.assert_array_equal(given, without)
@@ -129,14 +131,14 @@ def test_intervals_do_not_see_rows_of_weight_zero():
 def test_one_class_with_weight_is_not_enough():
     X, y, _ = data(CLASSIFIERS[0])
     with pytest.raises(ValueError, match=r"one class only where sample_weight is positive, .*2"):
-        KStoNetClassifier(**FAST).fit(X, y, sample_weight=(y == 2).astype(float))
+        KStoNetClassifier(tuning="none", **FAST).fit(X, y, sample_weight=(y == 2).astype(float))
 
 
 @pytest.mark.parametrize(
     ("make", "share"),
     [
         (lambda seed: MultiTargetSVR(C=1.0, gamma=1.0, tol=1e-6), 0.001),
-        (lambda seed: KStoNetRegressor(C=1.0, max_iter=8, residuals=None, random_state=seed), 0.1),
+        (lambda seed: KStoNetRegressor(tuning="none", C=1.0, max_iter=8, residuals=None, random_state=seed), 0.1),
         (lambda seed: StoNetRegressor(max_iter=12, residuals=None, random_state=seed), 0.2),
     ],
     ids=["MultiTargetSVR", "KStoNetRegressor", "StoNetRegressor"],
@@ -162,7 +164,7 @@ def test_whole_weights_are_repeated_rows(make, share):
 
 
 def searching(cv, C=(1, 10)):
-    return KStoNetRegressorCV(KStoNetRegressor(**FAST), C=list(C), cv=cv, **ONE)
+    return KStoNetRegressorCV(KStoNetRegressor(tuning="none", **FAST), C=list(C), cv=cv, **ONE)
 
 
 @pytest.mark.parametrize("enabled", [False, True])

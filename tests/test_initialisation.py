@@ -49,6 +49,6 @@ def test_no_restart_is_trapped():
     X, y = make_full_row_rank(400, n_features=50, random_state=0)
     errors = []
     for seed in range(12):
-        network = KStoNetRegressor((3,), residuals=None, max_iter=15, random_state=seed).fit(X[:200], y[:200])
+        network = KStoNetRegressor((3,), tuning="none", residuals=None, max_iter=15, random_state=seed).fit(X[:200], y[:200])
         errors.append(np.mean((network.predict(X[200:]) - y[200:]) ** 2))
     assert max(errors) < 1.05 * np.median(errors)

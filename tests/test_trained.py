@@ -174,16 +174,16 @@ Forbidden = type("Forbidden", (), {f"__{use}__": refused for use in USES} | {"__
 FAST = {"max_iter": 2, "n_average": 1, "n_imputation_steps": 2, "random_state": 0, "residuals": "loo"}
 ONE = {"kernel": ["rbf"], "gamma": ["scale"], "length_scale": [None], "C": [10], "hidden_layer_sizes": [(3,)], "cv": 2}
 REGRESSORS = [
-    KStoNetRegressor(**FAST),
+    KStoNetRegressor(tuning="none", **FAST),
     KStoNetRegressor(**FAST, C="tune"),
     StoNetRegressor(**FAST),
     StoNetRegressor(**FAST, kernel="rbf"),
-    KStoNetRegressorCV(KStoNetRegressor(**FAST), **ONE),
+    KStoNetRegressorCV(KStoNetRegressor(tuning="none", **FAST), **ONE),
 ]
 CLASSIFIERS = [
-    KStoNetClassifier(**FAST),
+    KStoNetClassifier(tuning="none", **FAST),
     StoNetClassifier(**FAST),
-    KStoNetClassifierCV(KStoNetClassifier(**FAST), **ONE),
+    KStoNetClassifierCV(KStoNetClassifier(tuning="none", **FAST), **ONE),
 ]
 
 
@@ -246,10 +246,10 @@ def test_a_fitted_support_vector_regression_reads_no_parameter(sparse):
 
 
 def test_new_parameters_after_fit_change_no_answer():
-    model = KStoNetRegressor(**FAST).fit(X, Y[:, 0])
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, Y[:, 0])
     before = model.predict_interval(X_NEW)
     model.set_params(residuals=None, kernel="linear", standardize=False, hidden_layer_sizes=(7, 7))
     np.testing.assert_array_equal(model.predict_interval(X_NEW), before)
-    bare = KStoNetRegressor(**(FAST | {"residuals": None})).fit(X, Y[:, 0]).set_params(residuals="crossfit")
+    bare = KStoNetRegressor(tuning="none", **(FAST | {"residuals": None})).fit(X, Y[:, 0]).set_params(residuals="crossfit")
     with pytest.raises(ValueError, match="the model was fitted with residuals=None"):
         bare.predict_interval(X_NEW)

@@ -56,7 +56,7 @@ def reported(model, frame, y, n_train, **kept):
 
 def regression(n=1200, n_train=700, **settings):
     return reported(
-        KStoNetRegressor(activation="tanh", C=3, **{"max_iter": 80, "random_state": 0} | settings),
+        KStoNetRegressor(tuning="none", activation="tanh", C=3, **{"max_iter": 80, "random_state": 0} | settings),
         *prices(n),
         n_train,
         title="House prices",
@@ -64,5 +64,5 @@ def regression(n=1200, n_train=700, **settings):
 
 
 def classification(n=1200, n_train=700, **settings):
-    model = KStoNetClassifier(activation="tanh", C=1, **{"max_iter": 80, "random_state": 0} | settings)
+    model = KStoNetClassifier(tuning="none", activation="tanh", C=1, **{"max_iter": 80, "random_state": 0} | settings)
     return reported(model, *decisions(n), n_train, title="What owners do")

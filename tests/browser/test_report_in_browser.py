@@ -40,7 +40,7 @@ def pages(tmp_path_factory):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(60, 2)), columns=[HOSTILE, f"{HOSTILE} too"], index=[f"{HOSTILE}{i}" for i in range(60)])
     y = pd.Series(rng.normal(size=60), name=HOSTILE, index=X.index)
-    model = KStoNetRegressor(random_state=0, **QUICK).fit(X[:40], y[:40])
+    model = KStoNetRegressor(tuning="none", random_state=0, **QUICK).fit(X[:40], y[:40])
     write_report(model, X[40:], y[40:], folder / "hostile.html", title=HOSTILE)
     return folder
 

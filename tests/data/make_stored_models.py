@@ -26,8 +26,8 @@ def main() -> None:
     short = {"max_iter": 4, "n_average": 2, "random_state": 0}
     kernels = {"kernel": ["rbf", "matern52", "rbf"], "gamma": [0.3, 0.3, 1.0]}
     models = [
-        (KStoNetRegressor((3, 2), **kernels, **short).fit(X, Y).calibrate(), INTERVALS),
-        (KStoNetClassifier((3,), "tanh", **short).fit(X, labels).calibrate(), PROBABILITIES),
+        (KStoNetRegressor((3, 2), tuning="none", **kernels, **short).fit(X, Y).calibrate(), INTERVALS),
+        (KStoNetClassifier((3,), "tanh", tuning="none", **short).fit(X, labels).calibrate(), PROBABILITIES),
         (StoNetRegressor((3,), kernel="laplacian", residuals="loo", **short).fit(X, Y[:, 0]), INTERVALS),
         (StoNetClassifier((3,), **short).fit(X, X[:, 0] > 0), PROBABILITIES),
         (MultiTargetSVR(C=[1.0, 2.0], length_scale=[1.0, 2.0]).fit(X, Y), ("predict",)),

@@ -25,7 +25,7 @@ def test_predictions_are_means_over_the_chains(kind):
 
 
 def test_history_says_which_chain():
-    model = KStoNetRegressor(n_chains=2, residuals=None, **FAST).fit(X, y)
+    model = KStoNetRegressor(tuning="none", n_chains=2, residuals=None, **FAST).fit(X, y)
     assert [record["chain"] for record in model.history_] == [0] * 5 + [1] * 5
     assert [record["iteration"] for record in model.history_] == [1, 2, 3, 4, 5] * 2
     assert model.n_iter_ == 5
@@ -34,7 +34,7 @@ def test_history_says_which_chain():
 def test_intervals_of_chains():
     """Those of one chain, a little wider by the variance between chains; 95 % of 242 rows, all but 4 deviations."""
     rest_X, rest_y = (part[200:] for part in load_diabetes(return_X_y=True))
-    one, three = (KStoNetRegressor(C=1.0, n_chains=n, max_iter=10, random_state=0).fit(X, y) for n in (1, 3))
+    one, three = (KStoNetRegressor(tuning="none", C=1.0, n_chains=n, max_iter=10, random_state=0).fit(X, y) for n in (1, 3))
     widths = [np.ptp(model.predict_interval(rest_X), axis=1).mean() for model in (one, three)]
     assert 0.9 < widths[1] / widths[0] < 1.3
     assert abs(coverage(rest_y, three.predict_interval(rest_X)) - 0.95) < 4 * np.sqrt(0.05 * 0.95 / 242)
@@ -45,13 +45,13 @@ def test_intervals_of_chains():
 
 @pytest.mark.parametrize("residuals", ["crossfit", "loo", "training"])
 def test_every_kind_of_residuals(residuals):
-    model = KStoNetRegressor(n_chains=2, residuals=residuals, **FAST).fit(X, y)
+    model = KStoNetRegressor(tuning="none", n_chains=2, residuals=residuals, **FAST).fit(X, y)
     assert np.isfinite(model.predict_interval(X)).all()
 
 
 def test_classes():
     rows, labels = load_iris(return_X_y=True)
-    model = KStoNetClassifier(n_chains=2, **FAST).fit(rows, labels)
+    model = KStoNetClassifier(tuning="none", n_chains=2, **FAST).fit(rows, labels)
     assert model.score(rows, labels) > 0.9
     bounds = model.predict_proba_interval(rows)
     p = model.predict_proba(rows)
@@ -60,8 +60,8 @@ def test_classes():
 
 def test_chains_go_on():
     tight = {"n_chains": 2, "residuals": None, "C": 1.0, "svr_tol": 1e-9}  # what a factor was used for before does not show
-    once = KStoNetRegressor(**tight, **FAST).fit(X, y)
-    twice = KStoNetRegressor(**tight, warm_start=True, **(FAST | {"max_iter": 2})).fit(X, y)
+    once = KStoNetRegressor(tuning="none", **tight, **FAST).fit(X, y)
+    twice = KStoNetRegressor(tuning="none", **tight, warm_start=True, **(FAST | {"max_iter": 2})).fit(X, y)
     twice.set_params(max_iter=3).fit(X, y)
     assert twice.n_iter_ == 5
     np.testing.assert_allclose(twice.predict(X), once.predict(X), rtol=1e-3)
@@ -76,13 +76,13 @@ def test_an_interrupted_chain_does_not_count():
             raise KeyboardInterrupt
 
     calls: list[int] = []
-    model = KStoNetRegressor(n_chains=3, residuals=None, callback=stop, **FAST).fit(X, y)
-    one = KStoNetRegressor(residuals=None, **FAST).fit(X, y)
+    model = KStoNetRegressor(tuning="none", n_chains=3, residuals=None, callback=stop, **FAST).fit(X, y)
+    one = KStoNetRegressor(tuning="none", residuals=None, **FAST).fit(X, y)
     np.testing.assert_allclose(model.predict(X), one.predict(X))
 
 
 def test_stored_and_loaded(tmp_path):
-    model = KStoNetRegressor(n_chains=2, **FAST).fit(X, y)
+    model = KStoNetRegressor(tuning="none", n_chains=2, **FAST).fit(X, y)
     kstonet.save(model, tmp_path / "model.kstonet")
     loaded = kstonet.load(tmp_path / "model.kstonet")
     np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
@@ -91,4 +91,4 @@ def test_stored_and_loaded(tmp_path):
 @pytest.mark.parametrize("bad", [0, 1.5, "two"])
 def test_bad_numbers(bad):
     with pytest.raises(ValueError, match=f"n_chains={bad!r} must be a whole number >= 1"):
-        KStoNetRegressor(n_chains=bad).fit(X, y)
+        KStoNetRegressor(tuning="none", n_chains=bad).fit(X, y)

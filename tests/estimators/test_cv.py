@@ -26,11 +26,11 @@ LABELS = np.array(["low", "middle", "high"])[np.digitize(y, [-0.4, 0.4])]
 
 
 def regression(settings=None, **choices):
-    return KStoNetRegressorCV(KStoNetRegressor(**(FAST | (settings or {}))), random_state=0, **(FEW | choices))
+    return KStoNetRegressorCV(KStoNetRegressor(tuning="none", **(FAST | (settings or {}))), random_state=0, **(FEW | choices))
 
 
 def classification(settings=None, **choices):
-    return KStoNetClassifierCV(KStoNetClassifier(**(FAST | (settings or {}))), random_state=0, **(FEW | choices))
+    return KStoNetClassifierCV(KStoNetClassifier(tuning="none", **(FAST | (settings or {}))), random_state=0, **(FEW | choices))
 
 
 def expected_failures(estimator):
@@ -164,7 +164,7 @@ def test_the_number_of_jobs_and_the_default_estimator():
     assert one.reason_ == two.reason_
     assert (
         one.best_estimator_.get_params()
-        == KStoNetRegressor(**one.best_params_, random_state=one.best_estimator_.random_state).get_params()
+        == KStoNetRegressor(tuning="none", **one.best_params_, random_state=one.best_estimator_.random_state).get_params()
     )
 
 
@@ -205,7 +205,7 @@ def test_other_estimators_are_refused():
     with pytest.raises(TypeError, match=r"estimator=StandardScaler\(\) must be a KStoNetRegressor"):
         KStoNetRegressorCV(StandardScaler()).fit(X, y)
     with pytest.raises(TypeError, match="must be a KStoNetClassifier"):
-        KStoNetClassifierCV(KStoNetRegressor()).fit(X, LABELS)
+        KStoNetClassifierCV(KStoNetRegressor(tuning="none")).fit(X, LABELS)
 
 
 def test_the_table_of_a_search_that_ends_on_more_rows(monkeypatch):

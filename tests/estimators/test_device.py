@@ -15,8 +15,8 @@ X, Y = make_measurement_error(150, random_state=0)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("residuals", ["crossfit", "loo", "training", None])
 def test_same_model(device, residuals):
-    here = KStoNetRegressor(**FAST, residuals=residuals).fit(X, Y)
-    there = KStoNetRegressor(**FAST, residuals=residuals, device=device).fit(X, Y)
+    here = KStoNetRegressor(tuning="none", **FAST, residuals=residuals).fit(X, Y)
+    there = KStoNetRegressor(tuning="none", **FAST, residuals=residuals, device=device).fit(X, Y)
     np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=1e-6, atol=1e-6)
     if residuals is not None:
         np.testing.assert_allclose(there.predict_interval(X), here.predict_interval(X), rtol=1e-3, atol=1e-3)
@@ -25,16 +25,16 @@ def test_same_model(device, residuals):
 @pytest.mark.parametrize("device", DEVICES)
 def test_several_kernels_precomputed_and_classes(device):
     several = {"kernel": ["rbf", "laplacian", "rbf"], "gamma": [0.1, 0.2, 0.3], "hidden_layer_sizes": (3,)}
-    here = KStoNetClassifier(**FAST, **several).fit(X, Y.mean() < Y)
-    there = KStoNetClassifier(**FAST, **several, device=device).fit(X, Y.mean() < Y)
+    here = KStoNetClassifier(tuning="none", **FAST, **several).fit(X, Y.mean() < Y)
+    there = KStoNetClassifier(tuning="none", **FAST, **several, device=device).fit(X, Y.mean() < Y)
     np.testing.assert_allclose(there.predict_proba(X), here.predict_proba(X), atol=1e-5)
     K = np.exp(-0.1 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-    here = KStoNetRegressor(**FAST, kernel="precomputed").fit(K, Y)
-    there = KStoNetRegressor(**FAST, kernel="precomputed", device=device).fit(K, Y)
+    here = KStoNetRegressor(tuning="none", **FAST, kernel="precomputed").fit(K, Y)
+    there = KStoNetRegressor(tuning="none", **FAST, kernel="precomputed", device=device).fit(K, Y)
     np.testing.assert_allclose(there.predict_interval(K), here.predict_interval(K), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "abacus"])
 def test_unusable_devices_are_named(device):
     with pytest.raises(ValueError, match=f"device='{device}' is not usable here"):
-        KStoNetRegressor(**FAST, device=device).fit(X, Y)
+        KStoNetRegressor(tuning="none", **FAST, device=device).fit(X, Y)

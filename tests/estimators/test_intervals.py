@@ -47,8 +47,8 @@ def test_the_ways_to_ask_agree(kind, data):
 def test_left_out_residuals_cover_where_training_residuals_do_not(data):
     """400 test rows: the binomial standard error of a coverage of 0.95 is 0.011; four of them are allowed below."""
     X, y, Xt, yt = data
-    left_out = KStoNetRegressor(**FAST, C=100.0, residuals="loo").fit(X, y)
-    paper = KStoNetRegressor(**FAST, C=100.0, residuals="training").fit(X, y)
+    left_out = KStoNetRegressor(tuning="none", **FAST, C=100.0, residuals="loo").fit(X, y)
+    paper = KStoNetRegressor(tuning="none", **FAST, C=100.0, residuals="training").fit(X, y)
     assert coverage(yt, left_out.predict_interval(Xt)) > 0.95 - 4 * 0.011
     assert coverage(yt, paper.predict_interval(Xt)) < 0.9
 
@@ -58,7 +58,7 @@ def test_noise_that_grows_with_the_target_is_covered_where_it_is_small_and_where
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(3400, 1))
     y = 2 * X[:, 0] + np.exp(0.5 * X[:, 0]) * rng.normal(size=len(X))
-    model = KStoNetRegressor(C=1.0, random_state=0).fit(X[:400], y[:400])
+    model = KStoNetRegressor(tuning="none", C=1.0, random_state=0).fit(X[:400], y[:400])
     order = 400 + np.argsort(X[400:, 0])
     thirds = [order[:1000], order[1000:2000], order[2000:]]
     inside = [coverage(y[rows], model.predict_interval(X[rows], 0.9)) for rows in thirds]
@@ -77,8 +77,8 @@ def test_an_interrupt_while_intervals_are_prepared_leaves_a_model(data):
         return 1e-3
 
     with pytest.warns(UserWarning, match="interrupted while intervals were prepared"):
-        model = KStoNetRegressor(**FAST, alpha=interrupt).fit(X, y)
-    paper = KStoNetRegressor(**FAST, alpha=1e-3, residuals="training").fit(X, y)
+        model = KStoNetRegressor(tuning="none", **FAST, alpha=interrupt).fit(X, y)
+    paper = KStoNetRegressor(tuning="none", **FAST, alpha=1e-3, residuals="training").fit(X, y)
     np.testing.assert_allclose(model.predict_interval(Xt), paper.predict_interval(Xt), rtol=1e-8)
     with pytest.raises(ValueError, match="interrupted before it had them"):
         model.calibrate()
@@ -86,7 +86,7 @@ def test_an_interrupt_while_intervals_are_prepared_leaves_a_model(data):
 
 def test_several_targets_have_covariances():
     X, Y = load_linnerud(return_X_y=True)
-    model = KStoNetRegressor(**FAST).fit(X, Y)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, Y)
     mean, covariance = model.predict(X, return_cov=True)
     assert mean.shape == (20, 3)
     assert covariance.shape == (20, 3, 3)
@@ -106,7 +106,9 @@ def test_several_targets_have_covariances():
 def test_split_conformal_covers_whatever_the_model(data):
     """A poor model, then calibrated on 200 rows: coverage of 200 others is beta-distributed around 0.9 (sd 0.03); 4 sd."""
     X, y, Xt, yt = data
-    model = KStoNetRegressor(**(FAST | {"max_iter": 1, "n_average": 1}), residuals="training", C=1000.0).fit(X[:40], y[:40])
+    model = KStoNetRegressor(tuning="none", **(FAST | {"max_iter": 1, "n_average": 1}), residuals="training", C=1000.0).fit(
+        X[:40], y[:40]
+    )
     before = coverage(yt[200:], model.predict_interval(Xt[200:], 0.9))
     model.calibrate(Xt[:200], yt[:200])
     after = coverage(yt[200:], model.predict_interval(Xt[200:], 0.9))
@@ -119,7 +121,7 @@ def test_split_conformal_covers_whatever_the_model(data):
 
 def test_widths_are_counted_on_the_out_of_sample_residuals(data):
     X, y, Xt, yt = data
-    model = KStoNetRegressor(**FAST).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, y)
     scores = model.trained_.calibration.out_of_sample.scores[:, 0]
     assert len(scores) == len(X)
     mean, std = model.predict(Xt, return_std=True)
@@ -135,7 +137,7 @@ def test_widths_are_counted_on_the_out_of_sample_residuals(data):
     assert not np.allclose(model.calibrate(Xt, yt).predict_interval(Xt), own)
     np.testing.assert_array_equal(model.calibrate().predict_interval(Xt), own)
     with pytest.raises(ValueError, match="keeps no out-of-sample predictions"):
-        KStoNetRegressor(**FAST, residuals="training").fit(X, y).calibrate()
+        KStoNetRegressor(tuning="none", **FAST, residuals="training").fit(X, y).calibrate()
     with pytest.raises(ValueError, match="together"):
         model.calibrate(X)
 
@@ -144,9 +146,9 @@ def test_widths_are_counted_on_the_out_of_sample_residuals(data):
 def test_cross_fitting(kernel, data):
     X, y, Xt, yt = data
     X, y = X[:150], y[:150]
-    model = KStoNetRegressor(**FAST, residuals="crossfit", kernel=kernel, C=50.0)
+    model = KStoNetRegressor(tuning="none", **FAST, residuals="crossfit", kernel=kernel, C=50.0)
     if kernel == "precomputed":
-        reference = KStoNetRegressor(**FAST).fit(X, y)
+        reference = KStoNetRegressor(tuning="none", **FAST).fit(X, y)
         scale = reference.trained_.scaler.forward
         K, Kt = reference.kernel_(scale(X), scale(X)), reference.kernel_(scale(Xt), scale(X))
         model.fit(K, y)
@@ -158,7 +160,7 @@ def test_cross_fitting(kernel, data):
 
 def test_units_with_their_own_kernels_and_stored_models(data):
     X, y, Xt, _ = data
-    model = KStoNetRegressor((3,), kernel=["rbf", "matern32", "rbf"], gamma=[0.1, 0.2, 0.3], **FAST).fit(X, y)
+    model = KStoNetRegressor((3,), tuning="none", kernel=["rbf", "matern32", "rbf"], gamma=[0.1, 0.2, 0.3], **FAST).fit(X, y)
     stored = pickle.loads(pickle.dumps(model))
     np.testing.assert_allclose(stored.predict_interval(Xt), model.predict_interval(Xt), rtol=1e-10)
     assert len(pickle.dumps(model)) < 8 * 300 * 300 * 3
@@ -167,18 +169,18 @@ def test_units_with_their_own_kernels_and_stored_models(data):
 def test_precomputed_kernels_need_a_shared_diagonal(data):
     X, y, _, _ = data
     with pytest.raises(ValueError, match="Normalise the kernel"):
-        KStoNetRegressor(kernel="precomputed", **FAST).fit(X @ X.T, y)
-    assert KStoNetRegressor(kernel="precomputed", residuals=None, **FAST).fit(X @ X.T, y).n_iter_ == 8
+        KStoNetRegressor(tuning="none", kernel="precomputed", **FAST).fit(X @ X.T, y)
+    assert KStoNetRegressor(tuning="none", kernel="precomputed", residuals=None, **FAST).fit(X @ X.T, y).n_iter_ == 8
 
 
 def test_means_only(data):
     X, y, Xt, _ = data
-    model = KStoNetRegressor(**FAST, residuals=None).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **FAST, residuals=None).fit(X, y)
     assert np.isfinite(model.predict(Xt)).all()
     with pytest.raises(ValueError, match="residuals=None"):
         model.predict_interval(Xt)
     with pytest.raises(ValueError, match="residuals=None"):
-        KStoNetClassifier(**FAST, residuals=None).fit(X, y > 0).predict_proba_interval(Xt)
+        KStoNetClassifier(tuning="none", **FAST, residuals=None).fit(X, y > 0).predict_proba_interval(Xt)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_means_only(data):
 )
 def test_bad_questions_are_named(call, message, data):
     X, y, Xt, _ = data
-    model = KStoNetRegressor(**(FAST | {"max_iter": 1})).fit(X[:60], y[:60])
+    model = KStoNetRegressor(tuning="none", **(FAST | {"max_iter": 1})).fit(X[:60], y[:60])
     with pytest.raises(ValueError, match=message):
         call(model, Xt)
 
@@ -203,7 +205,7 @@ def test_weights_of_zero_leave_rows_out_of_the_noise_too(data):
     spoiled[:30] += 1000.0
     weights = np.ones(len(y))
     weights[:30] = 0.0
-    model = KStoNetRegressor(**FAST).fit(X, spoiled, weights)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, spoiled, weights)
     assert model.predict(Xt, return_std=True)[1].max() < 5 * y.std()
 
 
@@ -230,7 +232,7 @@ def test_calibrated_probabilities_are_better_and_still_sum_to_one():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 3))
     y = np.where(rng.uniform(size=900) < 1 / (1 + np.exp(-2 * X[:, 0])), "yes", "no")
-    model = KStoNetClassifier(**FAST, C=100.0).fit(X[:300], y[:300])  # noisy labels and a large C: overconfident
+    model = KStoNetClassifier(tuning="none", **FAST, C=100.0).fit(X[:300], y[:300])  # noisy labels and a large C: overconfident
     labels = model.predict(X[600:])
     inside = log_loss(y[600:], model.predict_proba(X[600:]))
     before = log_loss(y[600:], model.trained_.proba(X[600:], tempered=False))
@@ -248,13 +250,13 @@ def test_calibrated_probabilities_are_better_and_still_sum_to_one():
 def test_diabetes_by_default():
     """A user's first try: 221 rows to train, 221 new ones; coverage 0.95 has a standard error of 0.015."""
     X, y = load_diabetes(return_X_y=True)
-    model = KStoNetRegressor(random_state=0).fit(X[::2], y[::2])
+    model = KStoNetRegressor(tuning="none", random_state=0).fit(X[::2], y[::2])
     assert 0.90 <= coverage(y[1::2], model.predict_interval(X[1::2])) <= 0.995
 
 
 def test_a_new_fit_forgets_the_old_calibration():
     X, y = load_breast_cancer(return_X_y=True)
-    model = KStoNetClassifier(**FAST, residuals=None).fit(X[::3], y[::3])
+    model = KStoNetClassifier(tuning="none", **FAST, residuals=None).fit(X[::3], y[::3])
     fresh = model.predict_proba(X)
     model.calibrate(X[1::3], y[1::3])
     model.fit(X[::3], y[::3])

@@ -44,7 +44,7 @@ def test_no_seed_diverges(sizes):
     X, y, Xt, yt = halves(250)
     errors = []
     for seed in range(6):
-        model = KStoNetRegressor(sizes, activation="tanh", C=1.0, max_iter=15, random_state=seed).fit(X, y)
+        model = KStoNetRegressor(sizes, tuning="none", activation="tanh", C=1.0, max_iter=15, random_state=seed).fit(X, y)
         assert all(record["n_shrinks"] == 0 for record in model.history_)
         errors.append(mean_squared_error(yt, model.predict(Xt)))
     assert max(errors) <= 1.25 * np.median(errors)
@@ -55,22 +55,22 @@ def test_raising_c_never_makes_the_training_error_worse():
     X, y, _, _ = halves(200)
     losses = []
     for C in (1.0, 10.0, 100.0, 1000.0):
-        model = KStoNetRegressor(C=C, max_iter=20, random_state=0).fit(X, y)
+        model = KStoNetRegressor(tuning="none", C=C, max_iter=20, random_state=0).fit(X, y)
         losses.append(np.mean([record["loss"] for record in model.history_[-5:]]))
     assert all(later <= 1.02 * earlier for earlier, later in pairwise(losses))
 
 
 def test_same_seed_same_model_and_different_seed_different_path():
     X, y = load_diabetes(return_X_y=True)
-    a, b = (KStoNetRegressor(**FAST).fit(X[:150], y[:150]).predict(X[150:]) for _ in range(2))
+    a, b = (KStoNetRegressor(tuning="none", **FAST).fit(X[:150], y[:150]).predict(X[150:]) for _ in range(2))
     np.testing.assert_array_equal(a, b)
-    c = KStoNetRegressor(**(FAST | {"random_state": 1})).fit(X[:150], y[:150]).predict(X[150:])
+    c = KStoNetRegressor(tuning="none", **(FAST | {"random_state": 1})).fit(X[:150], y[:150]).predict(X[150:])
     assert not np.array_equal(a, c)
 
 
 def test_multi_output_and_averaging():
     X, Y = load_linnerud(return_X_y=True)
-    model = KStoNetRegressor(**FAST).fit(X, Y)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, Y)
     assert model.predict(X).shape == Y.shape
     outputs = model.trained_.outputs(X)
     assert outputs.shape == (2, len(X), 3)
@@ -80,7 +80,7 @@ def test_multi_output_and_averaging():
 def test_prediction_on_the_training_rows_is_the_fitted_network():
     X, y = load_diabetes(return_X_y=True)
     states = []
-    model = KStoNetRegressor(**(FAST | {"n_average": 1}), residuals=None, callback=states.append).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **(FAST | {"n_average": 1}), residuals=None, callback=states.append).fit(X, y)
     *_, hidden, fitted = states[-1].network.forward()
     np.testing.assert_allclose(model.predict(X), y.mean() + y.std() * fitted[:, 0], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(model.transform(X), hidden, atol=1e-8)
@@ -89,20 +89,20 @@ def test_prediction_on_the_training_rows_is_the_fitted_network():
 def test_units_with_their_own_kernels():
     X, y = load_diabetes(return_X_y=True)
     states, own = [], {"gamma": [0.05, 0.1, 0.05], "C": [1.0, 5.0, 10.0], "epsilon": [0.1, 0.01, 0.0]}
-    model = KStoNetRegressor((3,), **own, residuals=None, callback=states.append, **FAST).fit(X, y)
+    model = KStoNetRegressor((3,), tuning="none", **own, residuals=None, callback=states.append, **FAST).fit(X, y)
     first = states[-1].network.first
     assert len(first.groups) == len(model.trained_.expansion.parts) == 2
     np.testing.assert_allclose(model.transform(X), first.mean(), atol=1e-8)  # one hidden layer: the first is the last
-    mixed = KStoNetRegressor((2,), kernel=["rbf", "matern32"], **FAST).fit(X, y)
+    mixed = KStoNetRegressor((2,), tuning="none", kernel=["rbf", "matern32"], **FAST).fit(X, y)
     assert np.isfinite(mixed.predict(X)).all()
 
 
 def test_precomputed_kernel_is_the_named_one():
     X, y = load_diabetes(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    named = KStoNetRegressor(gamma=0.1, **FAST).fit(X[:100], y[:100])
+    named = KStoNetRegressor(tuning="none", gamma=0.1, **FAST).fit(X[:100], y[:100])
     K = named.kernel_(X, X[:100])
-    given = KStoNetRegressor(kernel="precomputed", **FAST).fit(K[:100], y[:100])
+    given = KStoNetRegressor(tuning="none", kernel="precomputed", **FAST).fit(K[:100], y[:100])
     assert np.corrcoef(given.predict(K[100:]), named.predict(X[100:]))[0, 1] > 0.9
 
 
@@ -110,7 +110,7 @@ def test_precomputed_kernel_is_the_named_one():
 def test_classification(classes):
     X, y = make_classification(300, 6, n_informative=4, n_classes=classes, random_state=0)
     labels = np.array(["yes", "no", "maybe"])[y]
-    model = KStoNetClassifier(max_iter=10, random_state=0).fit(X[:200], labels[:200])
+    model = KStoNetClassifier(tuning="none", max_iter=10, random_state=0).fit(X[:200], labels[:200])
     p = model.predict_proba(X[200:])
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
     assert (p >= 0).all()
@@ -121,7 +121,7 @@ def test_classification(classes):
 def test_iris_and_frames():
     X, y = load_iris(return_X_y=True)
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
-    model = KStoNetClassifier(**FAST).fit(frame, y)
+    model = KStoNetClassifier(tuning="none", **FAST).fit(frame, y)
     assert list(model.feature_names_in_) == ["a", "b", "c", "d"]
     assert model.score(frame, y) > 0.95
 
@@ -129,11 +129,11 @@ def test_iris_and_frames():
 def test_history_callback_verbose_and_early_stop(capsys):
     X, y = load_diabetes(return_X_y=True)
     seen = []
-    model = KStoNetRegressor(**FAST, callback=seen.append, verbose=1).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **FAST, callback=seen.append, verbose=1).fit(X, y)
     assert len(seen) == len(model.history_) == model.n_iter_ == 6
     assert {"loss", "noise", "step_size", "svr_gap", "seconds_impute", "seconds_first_layer"} <= set(model.history_[0])
     assert "6/6" in capsys.readouterr().err
-    stopped = KStoNetRegressor(max_iter=200, tol=0.5, n_iter_no_change=3, random_state=0).fit(X, y)
+    stopped = KStoNetRegressor(tuning="none", max_iter=200, tol=0.5, n_iter_no_change=3, random_state=0).fit(X, y)
     assert stopped.n_iter_ < 200
 
 
@@ -144,22 +144,22 @@ def test_an_interrupt_keeps_the_model_so_far():
         if state.iteration == 3:
             raise KeyboardInterrupt
 
-    model = KStoNetRegressor(**FAST, callback=stop).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **FAST, callback=stop).fit(X, y)
     assert model.n_iter_ == 3
     assert np.isfinite(model.predict(X)).all()
 
 
 def test_warm_start_goes_on():
     X, y = load_diabetes(return_X_y=True)
-    once = KStoNetRegressor(**(FAST | {"max_iter": 6}), residuals=None).fit(X, y)
-    twice = KStoNetRegressor(**(FAST | {"max_iter": 3}), residuals=None, warm_start=True).fit(X, y).fit(X, y)
+    once = KStoNetRegressor(tuning="none", **(FAST | {"max_iter": 6}), residuals=None).fit(X, y)
+    twice = KStoNetRegressor(tuning="none", **(FAST | {"max_iter": 3}), residuals=None, warm_start=True).fit(X, y).fit(X, y)
     assert twice.n_iter_ == 6
     np.testing.assert_allclose(twice.predict(X), once.predict(X))
 
 
 def test_pickle_is_small_and_predicts_the_same():
     X, y = load_diabetes(return_X_y=True)
-    model = KStoNetRegressor(**FAST).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, y)
     stored = pickle.dumps(model)
     assert len(stored) < 8 * len(X) ** 2 / 4
     np.testing.assert_array_equal(pickle.loads(stored).predict(X), model.predict(X))
@@ -167,8 +167,8 @@ def test_pickle_is_small_and_predicts_the_same():
 
 def test_degenerate_data_gives_sensible_fits():
     X = np.random.default_rng(0).normal(size=(4, 2))
-    assert np.isfinite(KStoNetRegressor((20,), **FAST).fit(X, [1.0, 2.0, 3.0, 4.0]).predict(X)).all()
-    np.testing.assert_allclose(KStoNetRegressor(**FAST).fit(X, np.full(4, 7.0)).predict(X), 7.0, atol=1e-6)
+    assert np.isfinite(KStoNetRegressor((20,), tuning="none", **FAST).fit(X, [1.0, 2.0, 3.0, 4.0]).predict(X)).all()
+    np.testing.assert_allclose(KStoNetRegressor(tuning="none", **FAST).fit(X, np.full(4, 7.0)).predict(X), 7.0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -200,20 +200,20 @@ def test_degenerate_data_gives_sensible_fits():
 def test_bad_arguments_are_named(arguments, message):
     X, y = load_diabetes(return_X_y=True)
     with pytest.raises(ValueError, match=message):
-        KStoNetRegressor(**arguments).fit(X[:50], y[:50])
+        KStoNetRegressor(tuning="none", **arguments).fit(X[:50], y[:50])
 
 
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="one class only"):
-        KStoNetClassifier().fit(np.zeros((5, 1)), np.ones(5, dtype=int))
+        KStoNetClassifier(tuning="none").fit(np.zeros((5, 1)), np.ones(5, dtype=int))
 
 
 def test_fitted_models_keep_support_vectors_only():
     X, y = load_diabetes(return_X_y=True)
     settings = FAST | {"n_average": 1}
     wide = {"hidden_layer_sizes": (2,), "epsilon": 1.0, "C": 10.0}
-    sparse = KStoNetRegressor(**settings, **wide).fit(X, y)
-    dense = KStoNetRegressor(**settings, **wide, residuals=None).fit(X, y)
+    sparse = KStoNetRegressor(tuning="none", **settings, **wide).fit(X, y)
+    dense = KStoNetRegressor(tuning="none", **settings, **wide, residuals=None).fit(X, y)
     assert sparse.n_support_ < 0.8 * len(X) <= len(X) == dense.n_support_
     assert len(pickle.dumps(sparse)) < len(pickle.dumps(dense))
     # both functions are certified to svr_tol, so they agree to its order
@@ -222,28 +222,36 @@ def test_fitted_models_keep_support_vectors_only():
 
 def test_validation_rows_are_watched_and_stop_the_training():
     X, y, Xv, yv = halves(150)
-    model = KStoNetRegressor(**FAST, gamma=[0.1, 0.2, 0.1], hidden_layer_sizes=(3,)).fit(X, y, X_val=Xv, y_val=yv)
+    model = KStoNetRegressor(tuning="none", **FAST, gamma=[0.1, 0.2, 0.1], hidden_layer_sizes=(3,)).fit(
+        X, y, X_val=Xv, y_val=yv
+    )
     last = model.history_[-1]
-    single = KStoNetRegressor(**(FAST | {"n_average": 1}), gamma=[0.1, 0.2, 0.1], hidden_layer_sizes=(3,), residuals=None)
+    single = KStoNetRegressor(
+        tuning="none", **(FAST | {"n_average": 1}), gamma=[0.1, 0.2, 0.1], hidden_layer_sizes=(3,), residuals=None
+    )
     single.fit(X, y)
     assert last["validation_score"] == pytest.approx(single.score(Xv, yv), abs=1e-8)
     assert last["score"] == pytest.approx(single.score(X, y), abs=1e-8)
     assert last["validation_loss"] == pytest.approx(mean_squared_error(yv, single.predict(Xv)) / y.var())
-    stopped = KStoNetRegressor(max_iter=200, tol=0.2, n_iter_no_change=3, random_state=0).fit(X, y, X_val=Xv, y_val=yv)
+    stopped = KStoNetRegressor(tuning="none", max_iter=200, tol=0.2, n_iter_no_change=3, random_state=0).fit(
+        X, y, X_val=Xv, y_val=yv
+    )
     assert stopped.n_iter_ < 200
     labels = np.where(y > 0, "up", "down")
-    classifier = KStoNetClassifier(**FAST).fit(X, labels, X_val=Xv, y_val=np.where(yv > 0, "up", "down"))
+    classifier = KStoNetClassifier(tuning="none", **FAST).fit(X, labels, X_val=Xv, y_val=np.where(yv > 0, "up", "down"))
     assert 0.5 < classifier.history_[-1]["validation_score"] <= 1.0
     with pytest.raises(ValueError, match="y_val=None: validation takes X_val and y_val together"):
-        KStoNetRegressor(**FAST).fit(X, y, X_val=Xv)
+        KStoNetRegressor(tuning="none", **FAST).fit(X, y, X_val=Xv)
     with pytest.raises(ValueError, match="which y does not"):
-        KStoNetClassifier(**FAST).fit(X, labels, X_val=Xv, y_val=["left"] * len(Xv))
+        KStoNetClassifier(tuning="none", **FAST).fit(X, labels, X_val=Xv, y_val=["left"] * len(Xv))
 
 
 @pytest.mark.parametrize("sampler", ["mala", "hmc", "gibbs"])
 def test_every_sampler_trains(sampler):
     X, y, Xt, yt = halves(150)
-    model = KStoNetRegressor(sampler=sampler, C=2.0, max_iter=10, n_average=5, n_imputation_steps=10, random_state=0).fit(X, y)
+    model = KStoNetRegressor(
+        tuning="none", sampler=sampler, C=2.0, max_iter=10, n_average=5, n_imputation_steps=10, random_state=0
+    ).fit(X, y)
     assert 0.3 < model.history_[-1]["acceptance"] <= 1.0
     assert model.score(Xt, yt) > 0.3
 
@@ -259,17 +267,17 @@ def test_the_number_of_jobs_changes_nothing():
 def test_networks_that_widen_get_a_note():
     X, y = load_diabetes(return_X_y=True)
     with pytest.warns(UserWarning, match="3-5-1 .* is not pyramidal"):
-        KStoNetRegressor((3, 5), **FAST).fit(X[:50], y[:50])
+        KStoNetRegressor((3, 5), tuning="none", **FAST).fit(X[:50], y[:50])
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        KStoNetRegressor((5, 3), **FAST).fit(X[:50], y[:50])
+        KStoNetRegressor((5, 3), tuning="none", **FAST).fit(X[:50], y[:50])
 
 
 def test_automatic_alpha_is_of_the_order_of_the_theory():
     """Proportional to the residual of the fit before, to √log(inputs), and to 1/√n."""
     X, y = load_diabetes(return_X_y=True)
     states = []
-    model = KStoNetRegressor((16, 4), **FAST, residuals=None, callback=states.append).fit(X, y)
+    model = KStoNetRegressor((16, 4), tuning="none", **FAST, residuals=None, callback=states.append).fit(X, y)
     alphas = np.array([[layer.alpha for layer in state.network.uppers] for state in states])
     np.testing.assert_allclose(alphas[:, 0], np.sqrt(2.0) * alphas[:, 1])  # log 16 = 2 log 4
     residuals = np.sqrt([record["loss"] for record in model.history_])
@@ -283,17 +291,17 @@ def test_polars_frames():
     polars = pytest.importorskip("polars")
     X, y = load_iris(return_X_y=True)
     frame = polars.DataFrame({name: X[:, j] for j, name in enumerate("abcd")})
-    model = KStoNetClassifier(**FAST).set_output(transform="polars").fit(frame, polars.Series(y))
+    model = KStoNetClassifier(tuning="none", **FAST).set_output(transform="polars").fit(frame, polars.Series(y))
     assert list(model.feature_names_in_) == list("abcd")
     assert isinstance(model.transform(frame), polars.DataFrame)
-    np.testing.assert_array_equal(model.predict(frame), KStoNetClassifier(**FAST).fit(X, y).predict(X))
+    np.testing.assert_array_equal(model.predict(frame), KStoNetClassifier(tuning="none", **FAST).fit(X, y).predict(X))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename({"a": "z"}))
 
 
 def test_progress_goes_to_standard_error_and_never_to_standard_output(capsys):
     X, y = load_diabetes(return_X_y=True)
-    KStoNetRegressor(**FAST, verbose=2).fit(X, y, X_val=X, y_val=y)
+    KStoNetRegressor(tuning="none", **FAST, verbose=2).fit(X, y, X_val=X, y_val=y)
     seen = capsys.readouterr()
     assert seen.out == ""
     assert seen.err.count("iteration") == 6

@@ -97,7 +97,7 @@ def test_split_conformal_intervals_cover(regressor, score, rows):
 def test_split_conformal_repairs_intervals_that_fail_the_same_check(rows):
     """A network that nearly interpolates, with the noise of its training residuals: the check has the power to see it."""
     (X, y), (Xc, yc), (Xt, yt) = rows
-    model = KStoNetRegressor(**(FAST | {"C": 1000.0, "residuals": "training"})).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **(FAST | {"C": 1000.0, "residuals": "training"})).fit(X, y)
     assert not within_chance(inside(yt, model.predict_interval(Xt, 0.9)), N_CALIBRATION, 0.9)
     split = SplitConformalRegressor(model, confidence_level=0.9, conformity_score="std_normalized").conformalize(Xc, yc)
     assert within_chance(inside(yt, split.predict_interval(Xt)[1][:, :, 0]), N_CALIBRATION, 0.9)
@@ -180,7 +180,7 @@ def test_split_conformal_sets_cover(kind, n_classes):
 def test_adaptive_sets_cover_at_least(score):
     """These scores round up to whole labels: only too little coverage is an error. RAPS sets a fifth of the rows aside."""
     (X, y), (Xc, yc), (Xt, yt) = parts(classification_rows(3))
-    model = KStoNetClassifier(**FAST).fit(X, y)
+    model = KStoNetClassifier(tuning="none", **FAST).fit(X, y)
     split = SplitConformalClassifier(model, confidence_level=LEVELS, conformity_score=score, random_state=0)
     covered = holds(split.conformalize(Xc, yc).predict_set(Xt)[1], model.classes_, yt)
     for i, level in enumerate(LEVELS):
@@ -190,7 +190,9 @@ def test_adaptive_sets_cover_at_least(score):
 def test_cross_conformal_sets_cover():
     """As for regression: a limit at the nominal rate RATE below the guarantee of 0.8."""
     (X, y), _, (Xt, yt) = parts(classification_rows(3))
-    cross = CrossConformalClassifier(KStoNetClassifier(**FAST), confidence_level=0.9, cv=5).fit_conformalize(X, y)
+    cross = CrossConformalClassifier(KStoNetClassifier(tuning="none", **FAST), confidence_level=0.9, cv=5).fit_conformalize(
+        X, y
+    )
     sets = cross.predict_set(Xt)[1]
     assert holds(sets, np.unique(y), yt).sum() >= chance_limits(N_TRAIN, N_TEST, 0.8)[0]
     assert sets.sum(axis=1).mean() < 2.5

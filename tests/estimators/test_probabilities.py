@@ -60,7 +60,7 @@ def test_the_default_is_the_papers_model_tempered_and_widened(kind, residuals, d
 def test_no_other_temperature_is_better_out_of_sample(residuals, data):
     """For the out-of-sample logits of the training rows, which the model keeps, with the prior log T ~ N(0, 1)."""
     X, y = data
-    model = KStoNetClassifier(**FAST, residuals=residuals).fit(X, y)
+    model = KStoNetClassifier(tuning="none", **FAST, residuals=residuals).fit(X, y)
     logits, codes = model.trained_.calibration.out_of_sample
     np.testing.assert_array_equal(codes, y)
 
@@ -73,7 +73,7 @@ def test_no_other_temperature_is_better_out_of_sample(residuals, data):
 
 def test_three_classes_are_tempered_before_the_delta_method():
     X, y = load_iris(return_X_y=True)
-    model = KStoNetClassifier(**FAST).fit(X[::2], y[::2])
+    model = KStoNetClassifier(tuning="none", **FAST).fit(X[::2], y[::2])
     T, moments = model.calibration_temperature_, model.trained_.moments(X[1::2])
     step = 1e-6 * np.eye(3)  # gradient of the tempered log-odds by finite differences
     odds = lambda logits: logit(softmax(logits / T, axis=1))  # noqa: E731
@@ -84,7 +84,7 @@ def test_three_classes_are_tempered_before_the_delta_method():
 
 def test_calibrate_replaces_the_temperature_and_gives_it_back(data):
     X, y = data
-    model = KStoNetClassifier(**FAST).fit(X, y)
+    model = KStoNetClassifier(tuning="none", **FAST).fit(X, y)
     T, scale = model.calibration_temperature_, model.logit_variance_scale_
     assert model.calibrate().calibration_temperature_ == T
     X_new, y_new, _ = simulated(200, seed=1)
@@ -103,7 +103,9 @@ def learnt(model):
 
 def test_the_same_seed_is_the_same_answer(data):
     X, y = data
-    one, same, other = (learnt(KStoNetClassifier(**FAST | {"random_state": seed}).fit(X, y)) for seed in (0, 0, 1))
+    one, same, other = (
+        learnt(KStoNetClassifier(tuning="none", **FAST | {"random_state": seed}).fit(X, y)) for seed in (0, 0, 1)
+    )
     assert one == same != other
 
 
@@ -118,7 +120,10 @@ def test_the_number_of_threads_changes_nothing():
 def test_new_labels_are_forgotten_by_the_model(data):
     """The replicate leaves the training as it is: what is averaged, and what a warm start resumes."""
     X, y = data
-    runs = [KStoNetClassifier(**FAST, residuals=residuals, warm_start=True).fit(X, y) for residuals in ("training", "crossfit")]
+    runs = [
+        KStoNetClassifier(tuning="none", **FAST, residuals=residuals, warm_start=True).fit(X, y)
+        for residuals in ("training", "crossfit")
+    ]
     for _ in range(2):
         one, other = (model.trained_.outputs(X) for model in runs)
         np.testing.assert_array_equal(one, other)
@@ -135,7 +140,7 @@ def test_a_fit_that_is_interrupted_forgets_what_an_earlier_one_learnt(data):
             raise KeyboardInterrupt
         return 1e-3
 
-    model = KStoNetClassifier(**FAST).fit(X, y)
+    model = KStoNetClassifier(tuning="none", **FAST).fit(X, y)
     with pytest.warns(UserWarning, match="interrupted while intervals were prepared"):
         model.set_params(alpha=interrupt).fit(X, y)
     assert learnt(model) == (1.0, 1.0)
@@ -175,7 +180,9 @@ def test_rows_of_weight_zero_in_a_kernel_matrix_do_not_count(data):
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
     weights = np.where(np.arange(len(X)) < 40, 0.0, 1.0)
     spoiled = np.where(weights == 0.0, 1 - y, y)
-    one, other = (KStoNetClassifier(**FAST, kernel="precomputed").fit(K, labels, weights) for labels in (y, spoiled))
+    one, other = (
+        KStoNetClassifier(tuning="none", **FAST, kernel="precomputed").fit(K, labels, weights) for labels in (y, spoiled)
+    )
     assert len(one.trained_.calibration.out_of_sample[0]) == len(X) - 40
     assert 1.0 <= one.logit_variance_scale_ <= 1e4
     assert one.predict_proba(K).shape == other.predict_proba(K).shape == (len(X), 2)
@@ -184,7 +191,7 @@ def test_rows_of_weight_zero_in_a_kernel_matrix_do_not_count(data):
 def test_intervals_hold_the_true_probability_far_more_often_than_the_papers():
     """Coverage of one training set of 200 rows; over ten seeds the paper's was 0.3 to 0.4, the default's 0.8 to 1."""
     X, y, p = simulated(1200)
-    model = KStoNetClassifier(**FAST | {"max_iter": 20}).fit(X[:200], y[:200])
+    model = KStoNetClassifier(tuning="none", **FAST | {"max_iter": 20}).fit(X[:200], y[:200])
 
     def coverage(record):
         low, high = record.proba_interval(X[200:])[:, 1].T

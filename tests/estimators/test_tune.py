@@ -23,7 +23,7 @@ CLASSES = {"rbf": "RBF", "matern32": "Matern", "laplacian": "Laplacian"}
 
 
 def regressor(**parameters):
-    return KStoNetRegressor(**(FAST | parameters))
+    return KStoNetRegressor(tuning="none", **(FAST | parameters))
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_rows_of_weight_zero_do_not_matter(kind):
 
 def test_classes_and_frames():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = KStoNetClassifier(**FAST, **ALL).fit(frame, pd.Series(LABELS))
+    model = KStoNetClassifier(tuning="none", **FAST, **ALL).fit(frame, pd.Series(LABELS))
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     assert set(model.predict(frame)) <= set(LABELS)
     last = [row["score"] for row in model.tuning_["table"] if row["iterations"] == 4]

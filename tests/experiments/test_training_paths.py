@@ -22,7 +22,7 @@ LABELS = (TRAIN[0], TRAIN[1] > 3.0), (TEST[0], TEST[1] > 3.0)
 @pytest.mark.parametrize(
     "model",
     [
-        KStoNetRegressor((3,), max_iter=4, n_average=1, residuals=None, random_state=0),
+        KStoNetRegressor((3,), tuning="none", max_iter=4, n_average=1, residuals=None, random_state=0),
         DNNRegressor((3,), max_epochs=4, random_state=0),
         KernelNetworkRegressor((3,), max_epochs=4, random_state=0),
     ],
@@ -42,7 +42,7 @@ def test_errors_are_those_of_the_model_at_its_end(model, standardize):
 @pytest.mark.parametrize(
     "model",
     [
-        KStoNetClassifier((3,), max_iter=3, n_average=1, residuals=None, random_state=0),
+        KStoNetClassifier((3,), tuning="none", max_iter=3, n_average=1, residuals=None, random_state=0),
         DNNClassifier((3,), max_epochs=3, random_state=0),
     ],
     ids=lambda model: type(model).__name__,

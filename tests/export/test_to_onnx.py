@@ -126,7 +126,7 @@ def test_kernels_of_finite_rank_where_margins_are_smaller_than_the_rank(kernel: 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 60))
     y = X[:, 0] + np.sin(X[:, 1]) + 0.1 * rng.normal(size=40)
-    model = KStoNetRegressor((3,), kernel=kernel, **FAST).fit(X, y)
+    model = KStoNetRegressor((3,), tuning="none", kernel=kernel, **FAST).fit(X, y)
     assert_predicts(model, exported(model, tmp_path), rng.normal(size=(20, 60)))
 
 
@@ -135,7 +135,7 @@ def test_the_reference_evaluator_agrees(tmp_path: Path) -> None:
     from onnx.reference import ReferenceEvaluator
 
     X, Y, new = problem(30, 3)
-    model = KStoNetRegressor((3, 2), kernel=["rbf", "arccos1", "laplacian"], activation="gelu", **FAST).fit(X, Y)
+    model = KStoNetRegressor((3, 2), tuning="none", kernel=["rbf", "arccos1", "laplacian"], activation="gelu", **FAST).fit(X, Y)
     session = exported(model, tmp_path)
     other = ReferenceEvaluator(onnx.load(tmp_path / "model.onnx")).run(None, {"X": new})
     for ours, theirs in zip(session.run(None, {"X": new}), other, strict=True):
@@ -144,7 +144,7 @@ def test_the_reference_evaluator_agrees(tmp_path: Path) -> None:
 
 def test_training_rows(tmp_path: Path) -> None:
     X, Y, _ = problem(40, 3)
-    model = KStoNetRegressor(kernel="rbf", **FAST).fit(X, Y)
+    model = KStoNetRegressor(tuning="none", kernel="rbf", **FAST).fit(X, Y)
     assert_predicts(model, exported(model, tmp_path), X)
 
 
@@ -160,7 +160,7 @@ def test_noise_that_grows_with_the_mean(tmp_path: Path) -> None:
 
 def test_missing_values_give_missing_predictions(tmp_path: Path) -> None:
     X, Y, new = problem(30, 2)
-    model = KStoNetRegressor((2,), kernel=["rbf", "arccos1"], activation="relu", **FAST).fit(X, Y[:, 0])
+    model = KStoNetRegressor((2,), tuning="none", kernel=["rbf", "arccos1"], activation="relu", **FAST).fit(X, Y[:, 0])
     new[0, 1] = np.nan
     for values in answers(exported(model, tmp_path), new).values():
         assert np.isnan(values[0])
@@ -169,7 +169,7 @@ def test_missing_values_give_missing_predictions(tmp_path: Path) -> None:
 
 def test_constant_units_and_empty_margin_sets(tmp_path: Path) -> None:
     X, Y, new = problem(30, 3)
-    model = KStoNetRegressor((3,), epsilon=100.0, **FAST).fit(X, Y[:, 0])
+    model = KStoNetRegressor((3,), tuning="none", epsilon=100.0, **FAST).fit(X, Y[:, 0])
     assert model.n_support_ == 0
     assert_predicts(model, exported(model, tmp_path), new)
     model = StoNetRegressor((2,), alpha=100.0, **FAST).fit(X, Y[:, 0])
@@ -180,7 +180,9 @@ def test_constant_units_and_empty_margin_sets(tmp_path: Path) -> None:
 def test_margin_sets_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kstonet.onnx_export.first_layer.BLOCK", 7)
     X, Y, new = problem(40, 2)
-    model = KStoNetRegressor((3,), epsilon=[0.01, 0.1, 100.0], kernel=["rbf", "rbf", "laplacian"], **FAST).fit(X, Y[:, 0])
+    model = KStoNetRegressor((3,), tuning="none", epsilon=[0.01, 0.1, 100.0], kernel=["rbf", "rbf", "laplacian"], **FAST).fit(
+        X, Y[:, 0]
+    )
     assert min(len(columns) for columns in model.trained_.uncertainty.first.columns) == 0
     assert max(len(columns) for columns in model.trained_.uncertainty.first.columns) > 14
     assert_predicts(model, exported(model, tmp_path), new)
@@ -188,8 +190,8 @@ def test_margin_sets_of_several_blocks(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_means_alone(tmp_path: Path) -> None:
     X, Y, new = problem(30, 2)
-    full = KStoNetRegressor(**FAST).fit(X, Y[:, 0])
-    means = KStoNetRegressor(residuals=None, **FAST).fit(X, Y[:, 0])
+    full = KStoNetRegressor(tuning="none", **FAST).fit(X, Y[:, 0])
+    means = KStoNetRegressor(tuning="none", residuals=None, **FAST).fit(X, Y[:, 0])
     for model, options in ((full, {"return_std": False}), (means, {})):
         session = exported(model, tmp_path, **options)
         assert [output.name for output in session.get_outputs()] == ["mean"]
@@ -211,7 +213,7 @@ def test_support_vector_regressions(targets: int, sparse: bool, tmp_path: Path) 
 def test_intervals_from_the_metadata(targets: int, calibration: str, tmp_path: Path) -> None:
     X, Y, new = problem(40, 2)
     y = Y[:, 0] if targets == 1 else Y
-    model = KStoNetRegressor(**FAST, residuals="training" if calibration == "student" else "crossfit").fit(X, y)
+    model = KStoNetRegressor(tuning="none", **FAST, residuals="training" if calibration == "student" else "crossfit").fit(X, y)
     if calibration == "rows":  # too few for a coverage of 0.9
         model.calibrate(new[:5], y[:5])
     session = exported(model, tmp_path)
@@ -261,7 +263,7 @@ def test_features_have_names_and_the_file_a_producer(tmp_path: Path) -> None:
 def test_a_loaded_model_gives_the_same_bytes(tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     X, Y, _ = problem(30, 2)
-    model = KStoNetRegressor(**FAST).fit(X, Y)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, Y)
     save(model, tmp_path / "model.kstonet")
     to_onnx(model, tmp_path / "a.onnx")
     to_onnx(load(tmp_path / "model.kstonet"), tmp_path / "b.onnx")
@@ -273,7 +275,7 @@ def test_no_tensor_holds_rows_by_support_vectors_by_features(tmp_path: Path) -> 
     """The Laplacian kernel needs the memory of its values, not p times that; one hidden layer needs no covariance matrices."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 30))
-    model = KStoNetRegressor((6,), kernel=Laplacian(gamma=0.1), **FAST).fit(X, X[:, 0])
+    model = KStoNetRegressor((6,), tuning="none", kernel=Laplacian(gamma=0.1), **FAST).fit(X, X[:, 0])
     exported(model, tmp_path)
     graph = onnx.shape_inference.infer_shapes(onnx.load(tmp_path / "model.onnx"), data_prop=True).graph
     most = 0
@@ -289,7 +291,7 @@ def test_kernels_that_are_no_formulas_are_refused(tmp_path: Path) -> None:
     K = RBF()(X, X)
     path = tmp_path / "model.onnx"
     with pytest.raises(TypeError, match=r"kernel='precomputed' takes kernel values in the place of X.* such as kernel='rbf'"):
-        to_onnx(KStoNetRegressor(kernel="precomputed", **FAST).fit(K, Y), path)
+        to_onnx(KStoNetRegressor(tuning="none", kernel="precomputed", **FAST).fit(K, Y), path)
     with pytest.raises(TypeError, match=r"kernel=<function linear_kernel .* is Python code.* such as kernel='rbf'"):
         to_onnx(MultiTargetSVR(kernel=linear_kernel).fit(X, Y), path)
     assert not path.exists()
@@ -301,8 +303,8 @@ def test_other_arguments_that_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(TypeError, match=r"model is a SVR; kstonet\.to_onnx exports KStoNetRegressor, StoNetRegressor"):
         to_onnx(SVR().fit(X, Y[:, 0]), path)
     with pytest.raises(NotFittedError):
-        to_onnx(KStoNetRegressor(), path)
-    model = KStoNetRegressor(**FAST).fit(X, Y)
+        to_onnx(KStoNetRegressor(tuning="none"), path)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, Y)
     with pytest.raises(FileNotFoundError, match=r"path='.*nowhere.*' does not exist; create it first"):
         to_onnx(model, tmp_path / "nowhere" / "model.onnx")
     monkeypatch.setattr(kstonet.onnx_export.graph, "LARGEST", 1000)

@@ -43,7 +43,7 @@ def fitted():
 
     def get(name):
         if name not in made:
-            made[name] = KStoNetRegressor(**SHORT, **EXTENSIONS[name][0]).fit(X, y)
+            made[name] = KStoNetRegressor(tuning="none", **SHORT, **EXTENSIONS[name][0]).fit(X, y)
         return made[name]
 
     return get
@@ -84,13 +84,13 @@ def test_a_graph_gives_what_the_model_gives(name, fitted, tmp_path):
 
 @pytest.mark.parametrize("residuals", ["loo", "training"])
 def test_other_residuals(residuals):
-    model = KStoNetRegressor(**SHORT, **EXTENSIONS["all"][0], residuals=residuals).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **SHORT, **EXTENSIONS["all"][0], residuals=residuals).fit(X, y)
     assert np.isfinite(model.predict_interval(NEW)).all()
 
 
 def test_classes():
     settings = {"kernel": "cauchy", "solver": "direct", "upper_layer": "huber", "sampler": "walk", "hidden_layer_sizes": (5, 3)}
-    model = KStoNetClassifier(**SHORT, **settings).fit(X, y > 0)
+    model = KStoNetClassifier(tuning="none", **SHORT, **settings).fit(X, y > 0)
     assert model.score(X, SIGNAL > 0) > 0.9
     assert np.isfinite(model.predict_proba_interval(NEW)).all()
 
@@ -148,7 +148,7 @@ def test_a_layer_that_is_not_storable_is_refused_when_saved(tmp_path):
         pass
 
     register_layer("unregistered", Unregistered.new)
-    model = KStoNetRegressor(**SHORT, upper_layer="unregistered").fit(X, y)
+    model = KStoNetRegressor(tuning="none", **SHORT, upper_layer="unregistered").fit(X, y)
     with pytest.raises(TypeError, match=r"trained_ holds .*Unregistered"):
         kstonet.save(model, tmp_path / "m.kstonet")
 
@@ -190,7 +190,7 @@ def test_storable_is_for_dataclasses_of_a_free_name():
 def test_unknown_names_are_answered_with_the_known_ones(parameter, value):
     known = {"sampler": "walk", "upper_layer": "huber", "solver": "direct"}[parameter]
     with pytest.raises(ValueError, match=f"{parameter}='{value}' .*one of .*{known}"):
-        KStoNetRegressor(**{parameter: value}).fit(X, y)
+        KStoNetRegressor(tuning="none", **{parameter: value}).fit(X, y)
 
 
 # -- the extensions themselves ------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_the_gram_is_a_gram_and_trains_the_same_network(fitted):
     for name, arguments in (("product", (rows,)), ("solve_on", (np.arange(80), 0.1, rows)), ("columns", (np.arange(3),))):
         np.testing.assert_allclose(getattr(gram, name)(*arguments), getattr(dense, name)(*arguments), atol=1e-9)
     np.testing.assert_allclose(gram.shifted(0.1).solve(rows), dense.shifted(0.1).solve(rows), atol=1e-9)
-    model = KStoNetRegressor(**SHORT).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **SHORT).fit(X, y)
     np.testing.assert_allclose(fitted("Gram").predict(NEW), model.predict(NEW), rtol=1e-4, atol=1e-4)
     with pytest.raises(ValueError, match="device='cuda'"):
         make_gram(X, kernel, solver="direct", device="cuda")

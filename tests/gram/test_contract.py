@@ -163,6 +163,6 @@ def test_networks_do_not_depend_on_the_gram(residuals):
     X, new = rng.normal(size=(80, 3)), rng.normal(size=(9, 3))
     y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=80)
     short = {"max_iter": 4, "n_average": 2, "residuals": residuals, "random_state": 0}
-    here, there = (KStoNetRegressor(device=device, **short).fit(X, y) for device in (None, "cpu"))
+    here, there = (KStoNetRegressor(tuning="none", device=device, **short).fit(X, y) for device in (None, "cpu"))
     np.testing.assert_allclose(there.predict(new), here.predict(new), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(there.predict_interval(new), here.predict_interval(new), rtol=1e-3, atol=1e-3)

@@ -82,7 +82,7 @@ def test_tuning_knows_them():
 @pytest.mark.parametrize("kernel", ["rational_quadratic", "cosine", "exponential"])
 def test_fit_intervals_save_and_load(kernel, tmp_path):
     pytest.importorskip("safetensors")
-    model = KStoNetRegressor(kernel=kernel, max_iter=4, n_average=2, residuals="loo", random_state=0).fit(X, Y)
+    model = KStoNetRegressor(tuning="none", kernel=kernel, max_iter=4, n_average=2, residuals="loo", random_state=0).fit(X, Y)
     kstonet.save(model, tmp_path / "model.kstonet")
     loaded = kstonet.load(tmp_path / "model.kstonet")
     np.testing.assert_array_equal(loaded.predict_interval(NEW), model.predict_interval(NEW))
@@ -92,7 +92,7 @@ def test_fit_intervals_save_and_load(kernel, tmp_path):
 def test_export(tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    model = KStoNetRegressor(kernel="rational_quadratic", max_iter=4, n_average=2, random_state=0).fit(X, Y)
+    model = KStoNetRegressor(tuning="none", kernel="rational_quadratic", max_iter=4, n_average=2, random_state=0).fit(X, Y)
     kstonet.to_onnx(model, tmp_path / "model.onnx")
     session = runtime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     mean, deviation, *_ = session.run(None, {"X": NEW})
@@ -121,6 +121,6 @@ def test_parameters_of_other_kernels_are_refused():
 
 def test_poly_is_one_kernel_everywhere():
     svr = MultiTargetSVR(kernel="poly", gamma=0.5).fit(X, Y)
-    network = KStoNetRegressor(kernel="poly", gamma=0.5, max_iter=1, n_average=1, residuals=None).fit(X, Y)
+    network = KStoNetRegressor(tuning="none", kernel="poly", gamma=0.5, max_iter=1, n_average=1, residuals=None).fit(X, Y)
     assert svr.kernel_ == network.kernel_ == make_kernel("poly", X, gamma=0.5)
     assert svr.kernel_.coef0 == 1.0

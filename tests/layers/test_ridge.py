@@ -164,7 +164,7 @@ def test_the_map_is_made_once(monkeypatch):
         return original(matrix, **options)
 
     monkeypatch.setattr(ridge_module, "cho_factor", counted)
-    KStoNetRegressor(**FAST, C=2.0).fit(X, Y[:, 0])
+    KStoNetRegressor(tuning="none", **FAST, C=2.0).fit(X, Y[:, 0])
     assert made.count(N) == 1
 
 
@@ -321,7 +321,7 @@ def test_saved_and_exported_models_predict_the_same(name, n_targets, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     rows, targets = two_targets()
     targets = targets[:, 0] if n_targets == 1 else targets
-    model = KStoNetRegressor(**(FAST | CONFIGURATIONS[name])).fit(rows[:60], targets[:60])
+    model = KStoNetRegressor(tuning="none", **(FAST | CONFIGURATIONS[name])).fit(rows[:60], targets[:60])
     new, with_std = rows[60:], model.residuals is not None
     save(model, tmp_path / "model.kstonet")
     loaded = load(tmp_path / "model.kstonet")
@@ -345,7 +345,7 @@ def test_classes_are_saved_and_exported_too(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     rows, targets = two_targets()
     labels = np.digitize(targets[:, 0], [-0.4, 0.4])
-    model = KStoNetClassifier(**FAST).fit(rows[:60], labels[:60])
+    model = KStoNetClassifier(tuning="none", **FAST).fit(rows[:60], labels[:60])
     assert model.score(rows[60:], labels[60:]) > 0.6
     save(model, tmp_path / "model.kstonet")
     expected = model.predict_proba(rows[60:])
@@ -363,8 +363,10 @@ def test_a_precomputed_kernel_predicts_as_the_kernel_does(residuals, tmp_path, m
     rows, targets = two_targets()
     scaled = (rows - rows[:60].mean(axis=0)) / rows[:60].std(axis=0)
     values = laplacian_kernel(scaled, scaled[:60], gamma=0.5)
-    by_kernel = KStoNetRegressor(**FAST, kernel="laplacian", gamma=0.5, residuals=residuals).fit(rows[:60], targets[:60])
-    given = KStoNetRegressor(**FAST, kernel="precomputed", residuals=residuals).fit(values[:60], targets[:60])
+    by_kernel = KStoNetRegressor(tuning="none", **FAST, kernel="laplacian", gamma=0.5, residuals=residuals).fit(
+        rows[:60], targets[:60]
+    )
+    given = KStoNetRegressor(tuning="none", **FAST, kernel="precomputed", residuals=residuals).fit(values[:60], targets[:60])
     expected = by_kernel.predict(rows[60:], return_std=True)
     np.testing.assert_allclose(given.predict(values[60:], return_std=True), expected, rtol=1e-6)
     save(given, tmp_path / "model.kstonet")
@@ -379,7 +381,7 @@ def test_rows_of_weight_zero_of_a_precomputed_kernel_are_not_kept(residuals):
     values, weights = rbf_kernel(rows), np.where(np.arange(60) % 6 == 1, 0.0, 1.0)
     absurd = np.where(weights[:, None] > 0, targets, 1e3)
     models = [
-        KStoNetRegressor(**FAST, kernel="precomputed", residuals=residuals, noise_variance=0.01, alpha=0.1)
+        KStoNetRegressor(tuning="none", **FAST, kernel="precomputed", residuals=residuals, noise_variance=0.01, alpha=0.1)
         .fit(values, each, sample_weight=weights)
         .trained_.uncertainty
         for each in (targets, absurd)
@@ -395,8 +397,8 @@ def test_the_seed_decides_whatever_the_number_of_jobs(monkeypatch):
     """90 rows are imputed in three chunks."""
     monkeypatch.setattr("kstonet.iro.CHUNK", 40)
     rows, targets = two_targets()
-    one, two, again = (KStoNetRegressor(**FAST, n_jobs=jobs).fit(rows, targets) for jobs in (1, 2, 1))
-    other = KStoNetRegressor(**(FAST | {"random_state": 5})).fit(rows, targets)
+    one, two, again = (KStoNetRegressor(tuning="none", **FAST, n_jobs=jobs).fit(rows, targets) for jobs in (1, 2, 1))
+    other = KStoNetRegressor(tuning="none", **(FAST | {"random_state": 5})).fit(rows, targets)
     np.testing.assert_array_equal(one.predict(rows, return_std=True), two.predict(rows, return_std=True))
     np.testing.assert_array_equal(one.predict(rows, return_std=True), again.predict(rows, return_std=True))
     assert not np.array_equal(one.predict(rows), other.predict(rows))
@@ -404,7 +406,7 @@ def test_the_seed_decides_whatever_the_number_of_jobs(monkeypatch):
 
 def test_a_schedule_of_C_is_refused():
     with pytest.raises(ValueError, match="loss='squared' does not take"):
-        KStoNetRegressor(**FAST, C=lambda t: 10.0 / (t + 1)).fit(X, Y)
+        KStoNetRegressor(tuning="none", **FAST, C=lambda t: 10.0 / (t + 1)).fit(X, Y)
 
 
 @pytest.mark.parametrize("residuals", ["crossfit", "loo"])
@@ -417,7 +419,7 @@ def test_intervals_cover(residuals):
     inside = []
     for seed in range(10):
         rows, targets = make_measurement_error(300, random_state=seed)
-        model = KStoNetRegressor(loss="squared", C=2.0, max_iter=10, residuals=residuals, random_state=seed)
+        model = KStoNetRegressor(tuning="none", loss="squared", C=2.0, max_iter=10, residuals=residuals, random_state=seed)
         low, high = model.fit(rows[:100], targets[:100]).predict_interval(rows[100:], coverage=0.9).T
         inside.append(np.mean((low <= targets[100:]) & (targets[100:] <= high)))
     lowest, highest = binom.ppf([0.0005, 0.9995], 200, 0.9) / 200
@@ -428,6 +430,6 @@ def test_intervals_are_wider_where_rows_are_few():
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.uniform(-1, 1, 120), rng.uniform(2.5, 3, 6)])[:, None]
     targets = np.sin(3 * rows[:, 0]) + 0.1 * rng.normal(size=len(rows))
-    model = KStoNetRegressor(loss="squared", C=10.0, gamma=5.0, max_iter=8, random_state=0).fit(rows, targets)
+    model = KStoNetRegressor(tuning="none", loss="squared", C=10.0, gamma=5.0, max_iter=8, random_state=0).fit(rows, targets)
     _, std = model.predict(np.array([[0.0], [1.8]]), return_std=True)
     assert std[1] > 1.5 * std[0]

@@ -18,7 +18,7 @@ def test_default_intervals_cover(C):
     found = {0.8: [], 0.9: [], 0.95: []}
     for seed in range(25):
         X, y = make_measurement_error(1300, random_state=seed)
-        model = KStoNetRegressor(C=C, max_iter=25, random_state=seed).fit(X[:300], y[:300])
+        model = KStoNetRegressor(tuning="none", C=C, max_iter=25, random_state=seed).fit(X[:300], y[:300])
         bounds = model.predict_interval(X[300:], list(found))
         for i, level in enumerate(found):
             found[level].append(coverage(y[300:], bounds[:, :, i]))

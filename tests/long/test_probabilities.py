@@ -27,7 +27,7 @@ def test_default_intervals_of_probabilities_cover(kind, C):
         X = rng.normal(size=(1300, 3))
         truth = expit(LOGITS[kind](*X.T))
         y = rng.uniform(size=len(X)) > 1.0 - truth
-        model = KStoNetClassifier(C=C, max_iter=25, random_state=seed).fit(X[:300], y[:300])
+        model = KStoNetClassifier(tuning="none", C=C, max_iter=25, random_state=seed).fit(X[:300], y[:300])
         low, high = model.predict_proba_interval(X[300:])[:, 1].T
         found.append(((low <= truth[300:]) & (truth[300:] <= high)).mean())
     assert 0.86 < np.mean(found) < 0.99

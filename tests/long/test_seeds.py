@@ -12,7 +12,9 @@ def test_worst_of_twenty_seeds_is_close_to_the_median(sizes):
     X, y = make_measurement_error(1000, random_state=0)
     errors = []
     for seed in range(20):
-        model = KStoNetRegressor(sizes, "tanh", C=1.0, max_iter=50, residuals=None, random_state=seed).fit(X[:500], y[:500])
+        model = KStoNetRegressor(sizes, "tanh", tuning="none", C=1.0, max_iter=50, residuals=None, random_state=seed).fit(
+            X[:500], y[:500]
+        )
         assert sum(record["n_shrinks"] for record in model.history_) == 0
         errors.append(np.mean((y[500:] - model.predict(X[500:])) ** 2))
     assert max(errors) <= 1.15 * np.median(errors)

@@ -113,7 +113,7 @@ CALIBRATION_FORGERIES = {
 @pytest.mark.parametrize("message", CALIBRATION_FORGERIES)
 def test_contradictions_of_a_classifiers_calibration_are_found(message, tmp_path):
     weights = np.linspace(0.5, 1.5, len(X))
-    model = KStoNetClassifier(max_iter=2, random_state=0).fit(X, X[:, 0] > 0, weights)
+    model = KStoNetClassifier(tuning="none", max_iter=2, random_state=0).fit(X, X[:, 0] > 0, weights)
     save(model, tmp_path / "m.kstonet")
     assert_same(model.calibrate(), load(tmp_path / "m.kstonet").calibrate(), X)
     forged(tmp_path / "m.kstonet", CALIBRATION_FORGERIES[message])

@@ -117,7 +117,7 @@ def test_other_models_and_unfitted_ones_are_refused(fitted, tmp_path):
     with pytest.raises(TypeError, match=r"model is a Mine.*stores KStoNetRegressor"):
         save(Mine().fit(X, Y), tmp_path / "m.kstonet")
     with pytest.raises(NotFittedError):
-        save(KStoNetRegressor(), tmp_path / "m.kstonet")
+        save(KStoNetRegressor(tuning="none"), tmp_path / "m.kstonet")
     model, _ = fitted("means only")
     model.note = "mine"
     with pytest.warns(UserWarning, match="not stored: note"):

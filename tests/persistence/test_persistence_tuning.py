@@ -73,7 +73,7 @@ def test_functions_are_left_out(tmp_path):
 
 
 def test_models_without_a_search_hold_none(tmp_path):
-    assert not hasattr(stored(KStoNetRegressor(**SHORT).fit(X, y), tmp_path), "tuned_")
+    assert not hasattr(stored(KStoNetRegressor(tuning="none", **SHORT).fit(X, y), tmp_path), "tuned_")
 
 
 @pytest.mark.parametrize("kind", [KStoNetRegressor, KStoNetClassifier])
@@ -91,7 +91,7 @@ def test_files_from_before_still_load(kind):
 
 def test_the_best_of_a_search_is_stored(tmp_path):
     few = {"kernel": ["rbf", "matern52"], "length_scale": [None, "evidence"], "hidden_layer_sizes": [(3,)]}
-    search = KStoNetRegressorCV(KStoNetRegressor(**SHORT), gamma=["scale"], C=[1, 10], **few).fit(X, y)
+    search = KStoNetRegressorCV(KStoNetRegressor(tuning="none", **SHORT), gamma=["scale"], C=[1, 10], **few).fit(X, y)
     np.testing.assert_array_equal(stored(search.best_estimator_, tmp_path).predict(X), search.predict(X))
     with pytest.raises(TypeError, match=r"model is a KStoNetRegressorCV; kstonet\.save stores KStoNetRegressor"):
         save(search, tmp_path / "m.kstonet")

@@ -28,19 +28,19 @@ def data():
 @pytest.fixture(scope="module")
 def model(data):
     X, y, X_test, y_test = data
-    return KStoNetRegressor(**FAST).fit(X, y, X_val=X_test, y_val=y_test)
+    return KStoNetRegressor(tuning="none", **FAST).fit(X, y, X_val=X_test, y_val=y_test)
 
 
 @pytest.fixture(scope="module")
 def several():
     X, Y = load_linnerud(return_X_y=True)
-    return KStoNetRegressor(**FAST).fit(X, Y), X, Y
+    return KStoNetRegressor(tuning="none", **FAST).fit(X, Y), X, Y
 
 
 @pytest.fixture(scope="module")
 def classifier():
     X, y = load_breast_cancer(return_X_y=True)
-    return KStoNetClassifier(**FAST).fit(X[:150], y[:150]), X[150:], y[150:]
+    return KStoNetClassifier(tuning="none", **FAST).fit(X[:150], y[:150]), X[150:], y[150:]
 
 
 @pytest.fixture(scope="module")

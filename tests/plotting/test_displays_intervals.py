@@ -90,7 +90,7 @@ def test_the_only_feature_makes_a_band(data):
 def test_one_of_several_features_by_index_or_name(model, data):
     _, _, X, y = data
     frame = pd.DataFrame(X, columns=list("abcde"))
-    named = KStoNetRegressor(**FAST).fit(frame, y)
+    named = KStoNetRegressor(tuning="none", **FAST).fit(frame, y)
     by_name = IntervalDisplay.from_estimator(named, frame, pd.Series(y, name="yield"), feature="c", ax=axes())
     by_index = IntervalDisplay.from_estimator(named, frame, y, feature=-3, ax=axes())
     np.testing.assert_array_equal(by_name.rows_, by_index.rows_)
@@ -147,7 +147,7 @@ def test_coverage_is_the_calibration_curve(model, data):
 
 def test_coverage_sees_the_conformal_calibration(data):
     X, y, X_test, y_test = data
-    model = KStoNetRegressor(**FAST).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, y)
     before = CoverageDisplay.from_estimator(model, X_test, y_test, ax=axes()).observed
     model.calibrate(X_test, y_test)
     display = CoverageDisplay.from_estimator(model, X_test, y_test, levels=[0.9, 0.5], ax=axes())

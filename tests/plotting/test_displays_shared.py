@@ -65,7 +65,7 @@ def test_several_targets_need_a_choice(several, kind):
 
 def test_models_inside_pipelines_and_searches(data):
     X, y, X_test, y_test = data
-    pipeline = make_pipeline(StandardScaler(), KStoNetRegressor(**FAST)).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), KStoNetRegressor(tuning="none", **FAST)).fit(X, y)
     search = GridSearchCV(pipeline, {"kstonetregressor__C": [1.0]}, cv=2).fit(X, y)
     inner = search.best_estimator_[-1]
     display = CoverageDisplay.from_estimator(search, X_test, y_test, ax=axes())
@@ -75,7 +75,7 @@ def test_models_inside_pipelines_and_searches(data):
     feature = IntervalDisplay.from_estimator(pipeline, X_test, y_test, feature=0, ax=axes())
     np.testing.assert_array_equal(feature.mean_.get_xdata(), X_test[feature.rows_, 0])  # as the user knows it
     assert len(TrainingPathDisplay.from_estimator(search, ax=axes()).train) == 6
-    alone = make_pipeline(KStoNetRegressor(**FAST)).fit(X, y)
+    alone = make_pipeline(KStoNetRegressor(tuning="none", **FAST)).fit(X, y)
     assert VarianceSourcesDisplay.from_estimator(alone, X_test, ax=axes()).areas_
 
 
@@ -260,12 +260,12 @@ def test_errors_of_models(model, data, classifier):
     with pytest.raises(TypeError, match="model=KStoNetClassifier has neither predict_dist"):
         IntervalDisplay.from_estimator(*classifier)
     with pytest.raises(TypeError, match="model=KStoNetRegressor has no history_; fit it first"):
-        TrainingPathDisplay.from_estimator(KStoNetRegressor())
+        TrainingPathDisplay.from_estimator(KStoNetRegressor(tuning="none"))
 
 
 def test_widths_without_bounds_are_refused(data):
     X, y, X_test, y_test = data
-    model = KStoNetRegressor(**FAST).fit(X, y).calibrate(X_test[:5], y_test[:5])
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, y).calibrate(X_test[:5], y_test[:5])
     with pytest.raises(ValueError, match=r"coverage=0.95 gives intervals without bounds.*against='std'"):
         WidthErrorDisplay.from_estimator(model, X_test, y_test)
     with warnings.catch_warnings():

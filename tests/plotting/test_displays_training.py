@@ -31,7 +31,7 @@ def test_the_path_is_the_history(model):
 
 def test_several_trainings_with_their_seconds(model, dnn, data):
     X, y, *_ = data
-    without = KStoNetRegressor(**FAST).fit(X, y)
+    without = KStoNetRegressor(tuning="none", **FAST).fit(X, y)
     first = TrainingPathDisplay.from_estimator(model, parts=True)
     second = TrainingPathDisplay.from_estimator(without, parts=True, name="unwatched", ax=first.axes_)
     third = TrainingPathDisplay.from_estimator(dnn, parts=True, ax=first.axes_)

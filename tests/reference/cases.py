@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,8 @@ def _rbf(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 def fitted(case: Case) -> tuple[Any, np.ndarray]:
     """The fitted model of a case, and the rows to predict."""
     X, y, weights, X_new = rows(case.data)
-    model = case.estimator(**case.parameters)
+    fixed = {"tuning": "none"} if "tuning" in signature(case.estimator).parameters else {}
+    model = case.estimator(**fixed, **case.parameters)
     return model.fit(X, y, weights if case.weighted else None), X_new
 
 

@@ -36,7 +36,7 @@ def mixed():
     def encode(rows):
         return np.nan_to_num(encoder.transform(rows).astype(float))
 
-    model = KStoNetRegressor(C=1, **FAST).fit(encode(frame[:200]), y[:200])
+    model = KStoNetRegressor(tuning="none", C=1, **FAST).fit(encode(frame[:200]), y[:200])
     return model, encode, (frame[:200], y[:200]), (frame[200:], y[200:])
 
 
@@ -46,7 +46,7 @@ def numeric():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(260, 3))
     y = 2.0 * np.tanh(X[:, 0]) + X[:, 1] + 0.2 * rng.normal(size=260)
-    return KStoNetRegressor(C=1, **FAST).fit(X[:170], y[:170]), X[:170], y[:170], X[170:], y[170:]
+    return KStoNetRegressor(tuning="none", C=1, **FAST).fit(X[:170], y[:170]), X[:170], y[:170], X[170:], y[170:]
 
 
 @pytest.fixture(scope="session")
@@ -55,4 +55,4 @@ def classes():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(320, 3))
     y = np.array(["one", "three", "two"])[np.argmax(2 * X + rng.gumbel(size=X.shape), axis=1)]
-    return KStoNetClassifier(C=1, **FAST).fit(X[:200], y[:200]), X[:200], y[:200], X[200:], y[200:]
+    return KStoNetClassifier(tuning="none", C=1, **FAST).fit(X[:200], y[:200]), X[:200], y[:200], X[200:], y[200:]

@@ -58,10 +58,10 @@ def test_training_rows_few_rows_and_far_rows(numeric):
 def test_settings_that_matter_are_named(numeric):
     _, X, y, X_test, y_test = numeric
     few = {"max_iter": 2, "n_imputation_steps": 2, "random_state": 0}
-    tight = KStoNetRegressor(epsilon=1e-6, residuals="training", **few).fit(X, y)
+    tight = KStoNetRegressor(tuning="none", epsilon=1e-6, residuals="training", **few).fit(X, y)
     found = titles(general_cautions(read_subject(tight, X_test, y_test, **NOTHING)))
     assert {"Nearly all training rows are support vectors", "Intervals from training residuals"} <= found
-    loose = KStoNetRegressor(epsilon=1.0, residuals=None, **few).fit(X, y)
+    loose = KStoNetRegressor(tuning="none", epsilon=1.0, residuals=None, **few).fit(X, y)
     found = titles(general_cautions(read_subject(loose, X_test, y_test, **NOTHING)))
     assert "No intervals" in found
     assert "Nearly all training rows are support vectors" not in found
@@ -69,7 +69,7 @@ def test_settings_that_matter_are_named(numeric):
     assert "The first layer is not solved to its tolerance" in titles(
         general_cautions(read_subject(loose, X_test, y_test, **NOTHING))
     )
-    small = KStoNetRegressor(**few).fit(X[:30], y[:30])
+    small = KStoNetRegressor(tuning="none", **few).fit(X[:30], y[:30])
     assert "Few training rows" in titles(general_cautions(read_subject(small, X_test, y_test, **NOTHING)))
 
 
@@ -104,7 +104,7 @@ def test_classifiers_are_told_about_their_probabilities(classes):
     assert "A simpler model predicts better" in found(model, X_test, y_test, {"oracle": y_test})
     rare = np.concatenate([np.flatnonzero(y_test != "two"), np.flatnonzero(y_test == "two")[:3]])
     assert "Few rows of a class" in found(model, X_test[rare], y_test[rare])
-    vague = KStoNetClassifier(C=0.01, max_iter=3, residuals="training", random_state=0).fit(X, y)
+    vague = KStoNetClassifier(tuning="none", C=0.01, max_iter=3, residuals="training", random_state=0).fit(X, y)
     assert "Intervals of the probabilities are wide" in found(vague, X_test, y_test)
 
 

@@ -117,7 +117,7 @@ def test_of_many_columns_those_are_measured_that_matter(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 30))
     y = 3.0 * np.abs(X[:, 7]) + X[:, 21]
-    model = KStoNetRegressor(max_iter=2, residuals=None, random_state=0).fit(X, y)
+    model = KStoNetRegressor(tuning="none", max_iter=2, residuals=None, random_state=0).fit(X, y)
     subject = read_subject(model, X, y, **NOTHING)
     monkeypatch.setattr(effects, "MEASURED", 8)
     view = RegressionView(subject)

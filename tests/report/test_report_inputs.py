@@ -56,7 +56,9 @@ def test_columns_keep_their_types():
 def test_names_come_from_the_frame_the_model_or_the_position(numeric):
     model, X, y, X_test, y_test = numeric
     assert read(model, X_test, y_test).rows.names == ("x0", "x1", "x2")
-    named = KStoNetRegressor(max_iter=1, residuals=None, random_state=0).fit(pd.DataFrame(X, columns=list("abc")), y)
+    named = KStoNetRegressor(tuning="none", max_iter=1, residuals=None, random_state=0).fit(
+        pd.DataFrame(X, columns=list("abc")), y
+    )
     assert read(named, X_test, y_test).rows.names == ("a", "b", "c")
     subject = read(named, pd.DataFrame(X_test, columns=list("abc")), pd.Series(y_test, name="height"))
     assert subject.rows.names == ("a", "b", "c")
@@ -79,12 +81,12 @@ def test_rows_seen_in_training_are_known(numeric):
 def test_what_cannot_be_reported_on_is_refused(numeric, classes, tmp_path):
     model, X, y, _, _ = numeric
     classifier, XC, yc, _, _ = classes
-    kernel = KStoNetRegressor(kernel="precomputed", max_iter=1, random_state=0).fit(np.eye(12), np.arange(12.0))
-    two = KStoNetRegressor(max_iter=1, residuals=None, random_state=0).fit(X, np.column_stack([y, y]))
+    kernel = KStoNetRegressor(tuning="none", kernel="precomputed", max_iter=1, random_state=0).fit(np.eye(12), np.arange(12.0))
+    two = KStoNetRegressor(tuning="none", max_iter=1, residuals=None, random_state=0).fit(X, np.column_stack([y, y]))
     for error, said, call in [
         (TypeError, "Ridge", lambda: build_report(Ridge().fit(X, y), X, y)),
         (TypeError, r"model\[:-1\].transform", lambda: build_report(make_pipeline(StandardScaler(), model), X, y)),
-        (ValueError, "not fitted", lambda: build_report(KStoNetRegressor(), X, y)),
+        (ValueError, "not fitted", lambda: build_report(KStoNetRegressor(tuning="none"), X, y)),
         (ValueError, "precomputed", lambda: build_report(kernel, np.eye(12), np.arange(12.0))),
         (ValueError, "y holds 3 values for 170 rows", lambda: build_report(model, X, y[:3])),
         (ValueError, "holds 5 rows", lambda: build_report(model, X[:5], y[:5])),

@@ -138,8 +138,8 @@ def test_hostile_names_stay_text(tmp_path):
     def encode(frame):
         return frame.assign(plain=(frame["plain"] == HOSTILE).astype(float)).to_numpy(dtype=float)
 
-    classifier = KStoNetClassifier(**FAST).fit(encode(X), y)
-    regressor = KStoNetRegressor(**FAST).fit(encode(X), X[names[0]])
+    classifier = KStoNetClassifier(tuning="none", **FAST).fit(encode(X), y)
+    regressor = KStoNetRegressor(tuning="none", **FAST).fit(encode(X), X[names[0]])
     target = X[names[0]].rename(HOSTILE)
     for model, truth in ((classifier, y), (regressor, target)):
         path = tmp_path / "hostile.html"
@@ -165,11 +165,19 @@ def two_classes(X, y):
     [
         (lambda: StoNetRegressor(**FAST), None, "Variance by source"),
         (lambda: StoNetClassifier(**FAST), two_classes, "The classes one by one"),
-        (lambda: KStoNetClassifier(residuals=None, **FAST), two_classes, "No intervals"),
-        (lambda: KStoNetRegressor(residuals=None, **FAST), None, "without intervals"),
-        (lambda: KStoNetRegressor((4, 2), residuals="loo", **FAST), None, "3 inputs – 4 – 2 hidden – 1 target"),
-        (lambda: KStoNetRegressor(C=[1, 2, 3, 4, 5], gamma=[0.1] * 4 + [0.3], **FAST), None, "RBF, gamma 0.1; RBF, gamma 0.3"),
-        (lambda: KStoNetRegressor(callback=print, random_state=np.random.RandomState(0), max_iter=2), None, "print(…)"),
+        (lambda: KStoNetClassifier(tuning="none", residuals=None, **FAST), two_classes, "No intervals"),
+        (lambda: KStoNetRegressor(tuning="none", residuals=None, **FAST), None, "without intervals"),
+        (lambda: KStoNetRegressor((4, 2), tuning="none", residuals="loo", **FAST), None, "3 inputs – 4 – 2 hidden – 1 target"),
+        (
+            lambda: KStoNetRegressor(tuning="none", C=[1, 2, 3, 4, 5], gamma=[0.1] * 4 + [0.3], **FAST),
+            None,
+            "RBF, gamma 0.1; RBF, gamma 0.3",
+        ),
+        (
+            lambda: KStoNetRegressor(tuning="none", callback=print, random_state=np.random.RandomState(0), max_iter=2),
+            None,
+            "print(…)",
+        ),
     ],
 )
 def test_all_kinds_of_models(make, change, said, numeric, capsys):
@@ -185,7 +193,7 @@ def test_all_kinds_of_models(make, change, said, numeric, capsys):
 def test_one_of_several_targets(numeric):
     _, X, y, X_test, y_test = numeric
     targets = pd.DataFrame({"first": y, "second": -10.0 * y})
-    model = KStoNetRegressor(**FAST).fit(X, targets)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, targets)
     given = pd.DataFrame({"first": y_test, "second": -10.0 * y_test})
     page = check(build_report(model, X_test, given, X_train=X, y_train=targets, target=1))
     assert "predicted second" in {chart["x"]["label"] for variants in page.charts for chart in variants}
@@ -194,7 +202,7 @@ def test_one_of_several_targets(numeric):
 
 def test_unbounded_intervals_and_forgotten_training_rows(numeric):
     _, X, y, X_test, y_test = numeric
-    model = KStoNetRegressor(**FAST).fit(X, y).calibrate(X_test[:12], y_test[:12])
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, y).calibrate(X_test[:12], y_test[:12])
     page = check(build_report(pickle.loads(pickle.dumps(model)), X_test[12:], y_test[12:]))
     assert "Unbounded intervals" in page.text
     assert "∞" in page.text
@@ -206,14 +214,14 @@ def test_constant_columns_and_targets(numeric):
     _, X, y, X_test, _ = numeric
     X, X_test = X.copy(), X_test.copy()
     X[:, 2] = X_test[:, 2] = 1.0
-    check(build_report(KStoNetRegressor(**FAST).fit(X, y), X_test, np.full(len(X_test), 0.5)))
+    check(build_report(KStoNetRegressor(tuning="none", **FAST).fit(X, y), X_test, np.full(len(X_test), 0.5)))
 
 
 def test_ten_thousand_rows_stay_small_and_quick():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10_000, 6))
     y = X[:, 0] + rng.normal(size=10_000)
-    model = KStoNetRegressor(**FAST).fit(X[:300], y[:300])
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X[:300], y[:300])
     started = time.process_time()
     html = build_report(model, X, y, X_train=X[:300], y_train=y[:300])
     assert time.process_time() - started < 30
@@ -224,7 +232,7 @@ def test_ten_thousand_rows_stay_small_and_quick():
 
 def test_chosen_values_are_told(numeric):
     _, X, y, X_test, y_test = numeric
-    model = KStoNetRegressor(C=3, hidden_layer_sizes=(4,), **FAST).fit(X, y)
+    model = KStoNetRegressor(tuning="none", C=3, hidden_layer_sizes=(4,), **FAST).fit(X, y)
     model.set_params(C="tune", hidden_layer_sizes="tune")  # as after a search
     model.trained_ = replace(model.trained_, chosen={"C": 3.0, "hidden_layer_sizes": (4,)})
     page = check(build_report(model, X_test, y_test))

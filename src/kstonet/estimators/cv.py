@@ -166,7 +166,7 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
         if not isinstance(self.estimator, self._base | None):
             raise TypeError(f"estimator={self.estimator!r:.80} must be a {self._base.__name__}, or None for one with defaults.")
         base = self._base() if self.estimator is None else clone(self.estimator)
-        base.set_params(kernel="precomputed" if self._precomputed else "rbf")  # candidates bring theirs
+        base.set_params(tuning="none", kernel="precomputed" if self._precomputed else "rbf")  # candidates bring theirs
         regression = not is_classifier(base)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         matrix, target = validate_data(self, X, y, dtype=np.float64, multi_output=regression, y_numeric=regression)

@@ -33,10 +33,11 @@ SHARED_PARAMETERS = """
     temperature : "auto" or float, default="auto"
         Temperature of the sampler. 1 draws from the model's own distribution; "auto" is 1, or C/10 where C is below 10 and the
         noise of the first layer would swamp it.
-    max_iter : int, default=40
-        Largest number of iterations of Algorithm 1.
-    n_average : int, default=10
-        Predictions are averaged over this many of the last iterations (Theorem 3); 1 uses the last one alone.
+    max_iter : int
+        Largest number of iterations of Algorithm 1; the fixed default is 40.
+    n_average : int
+        Predictions are averaged over this many of the last iterations (Theorem 3); 1 uses the last one alone. The fixed default
+        is 10.
     n_chains : int, default=1
         Trainings from different starts, one after the other, whose last iterations are all averaged. Three predict a little
         better than one, at three times the cost; networks of two hidden layers gain most.
@@ -92,10 +93,10 @@ KSTONET_PARAMETERS = f"""
     activation : {{"softplus", "tanh", "sigmoid", "relu", "gelu", "identity"}}, default="softplus"
         Activation function of the hidden layers. The last three lie outside the paper's Assumption 1.
     tuning : {{"fast", "thorough", "none"}}, default="fast"
-        How ``kernel``, ``gamma``, ``length_scale``, ``C`` and ``hidden_layer_sizes`` are chosen where they are left out. "fast"
-        chooses them from the training rows by the leave-one-out error of kernel ridge regressions, at the price of a few
-        kernel matrices. "thorough" trains networks on validation parts of the training rows and takes the best. "none" uses
-        the fixed defaults. Values that you give are always respected.
+        How ``kernel``, ``gamma``, ``length_scale``, ``C``, ``loss``, ``epsilon``, ``hidden_layer_sizes``, ``max_iter`` and
+        ``n_average`` are chosen where they are left out. "fast" chooses them from the training rows by the leave-one-out error
+        of kernel ridge regressions, at the price of some kernel matrices of up to 1,600 rows. "thorough" spends several times
+        as much on the relevance of the features. "none" uses the fixed defaults. Values that you give are always respected.
     kernel : str, callable, Kernel or one per first-layer unit, optional
         Kernel of the support vector regressions, as in :class:`MultiTargetSVR`; the fixed default is "rbf".
     gamma : float, {{"scale", "auto", "median"}} or one per first-layer unit, optional
@@ -106,8 +107,13 @@ KSTONET_PARAMETERS = f"""
     C : float, one per first-layer unit or schedule, optional
         Weight of the loss of the support vector regressions, in scikit-learn's scaling; may be a function of the iteration. The
         larger, the closer the units follow the hidden values. The fixed default is 10.
-    epsilon : float or one per first-layer unit, default=0.01
-        Half-width of the tube in which errors of a support vector regression cost nothing.
+    loss : {{"squared", "epsilon_insensitive"}}, optional
+        Loss of the first layer. "squared" makes its units least-squares support vector regressions (kernel ridge regressions
+        with the ridge 1/C), which estimate means, are solved in closed form and need an inverse of the kernel matrix; "fast"
+        chooses it for up to 12,000 rows. "epsilon_insensitive", the fixed default, is the paper's: units are sparse, robust
+        against outliers, and solved for any number of rows that a kernel matrix fits.
+    epsilon : float or one per first-layer unit, optional
+        Half-width of the tube in which errors of a support vector regression cost nothing; the fixed default is 0.01.
     svr_tol : float, default=1e-3
         Relative duality gap to which the support vector regressions are solved.
     solver : str, default="auto"
@@ -118,9 +124,11 @@ KSTONET_PARAMETERS = f"""
     Notes
     -----
     ``hidden_layer_sizes``, ``kernel``, ``gamma``, ``length_scale``, ``C`` and ``noise_variance`` also take "tune": these
-    parameters alone are then chosen by the thorough search, and others that are left out have their fixed defaults. A search
-    uses at most 3,000 of the training rows in several random 80/20 parts, and the network is then trained on all rows; it costs
-    the iterations of 10 to 20 trainings. A training that ``warm_start`` goes on with keeps what was chosen.
+    parameters alone are then chosen by training networks on validation parts, and others that are left out have their fixed
+    defaults. Such a search uses at most 3,000 of the training rows in several random 80/20 parts, and the network is then
+    trained on all rows; it costs the iterations of 10 to 20 trainings.
+
+    A training that ``warm_start`` goes on with keeps what was chosen.
 
     Attributes
     ----------

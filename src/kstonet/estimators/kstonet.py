@@ -20,7 +20,7 @@ from kstonet.tuning.parts import larger_part, validation_parts
 from kstonet.tuning.search import search
 
 TUNINGS = ("fast", "thorough", "none")
-LOSSES = ("epsilon_insensitive", "squared")
+LOSSES = ("squared", "epsilon_insensitive")
 
 #: What a parameter is that is left out and not chosen.
 FIXED: dict[str, Any] = {
@@ -44,7 +44,7 @@ class BaseKStoNet(BaseStoNet):
         hidden_layer_sizes: Any = None,
         activation: str = "softplus",
         *,
-        tuning: str = "none",
+        tuning: str = "fast",
         kernel: Any = None,
         gamma: Any = None,
         length_scale: Any = None,
@@ -130,12 +130,11 @@ class BaseKStoNet(BaseStoNet):
         tuned = {name for name in TUNABLE if is_tune(getattr(self, name))}
         if tuned or self.tuning == "none":
             return tuned
-        every = (name for name in FIXED if self.tuning == "fast" or name in TUNABLE)
-        return {name for name in every if getattr(self, name) is None}
+        return {name for name in FIXED if getattr(self, name) is None}
 
     def _check_parameters(self) -> None:
-        require("loss", self.loss, lambda v: v is None or v in LOSSES, f"one of {', '.join(map(repr, LOSSES))}")
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
+        require("loss", self.loss, lambda v: v in (None, *LOSSES), f"one of {', '.join(map(repr, LOSSES))}, or None")
         for name in ("hidden_layer_sizes", "length_scale", "C"):
             value = getattr(self, name)
             if isinstance(value, str) and not is_tune(value):
@@ -145,18 +144,18 @@ class BaseKStoNet(BaseStoNet):
     def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
         counted = problem.rows.that_count()
         problem = problem if counted is problem.rows else self._problem(counted)
-        tuned = any(is_tune(getattr(self, name)) for name in TUNABLE)
-        if tuned or self.tuning == "thorough":
+        if any(is_tune(getattr(self, name)) for name in TUNABLE):
             return self._searched(asked, problem, settings)
         if len(problem.X) < FEWEST_ROWS:
             reason = f"fewer than {FEWEST_ROWS} rows say too little: all values are the fixed defaults"
             return Choice({name: FIXED[name] for name in asked}, {"reason": reason, "table": []})
         given = {name: getattr(self, name) for name in (*FIXED, "device")}
-        found = fast_choice(problem, given, seed=self._seed(), n_jobs=self.n_jobs)
+        thorough = self.tuning == "thorough"
+        found = fast_choice(problem, given, seed=self._seed(), thorough=thorough, n_jobs=self.n_jobs)
         return Choice(found.parameters, {"reason": found.reason, "table": found.table})
 
     def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
-        """Values by the thorough search."""
+        """Values for the parameters that are "tune", by training networks on validation parts."""
         n, seed = len(problem.X), self._seed()
         codes = problem.outputs if isinstance(problem.targets, ClassTargets) else None
         given = {name: "tune" if name in asked else self._given(name) for name in (*TUNABLE, "epsilon")}

@@ -27,6 +27,7 @@ from kstonet.tuning.screening_ridge import RIDGES, RidgeFit, best_ridge, ridge_f
 from kstonet.tuning.stationary import FAMILIES, Family
 
 FEW_ROWS, MIDDLE_ROWS, MORE_ROWS, MOST_ROWS = 400, 600, 800, 1600
+THOROUGH_ROWS = 2000
 ENOUGH_ROWS = 1500  # the leave-one-out error as a guide needs rows that have not been used yet: with 200 it misleads,
 ENOUGH_PER_SCALE = 80  # unless there are few scales to be learned
 PLENTY_PER_SCALE = 150  # where it may lead further than the evidence, which takes structure of a short range for noise
@@ -118,6 +119,7 @@ def automatic_choice(
     *,
     classification: bool = False,
     kernels: Sequence[str] = tuple(FAMILIES),
+    thorough: bool = False,
     n_jobs: int | None = None,
 ) -> Choice:
     """Kernel and ridge for standardised rows.
@@ -136,6 +138,9 @@ def automatic_choice(
         Whether the columns are indicators of classes: named in the reason only.
     kernels : sequence of str
         Names of the families to choose from.
+    thorough : bool
+        Whether the leave-one-out error guides the scales of three families on up to ``THOROUGH_ROWS`` rows: several times
+        the price, for a better relevance of the features.
     n_jobs : int, optional
         Number of threads, as in joblib; the result does not depend on it.
 
@@ -157,8 +162,9 @@ def automatic_choice(
     n, p = every.X.shape
     order = np.random.default_rng(seed).permutation(n)
     few, more, most = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS, MOST_ROWS))
-    plenty = n >= PLENTY_PER_SCALE * (p + 1)
-    last = every.take(order[max(0, n - (MIDDLE_ROWS if plenty else MORE_ROWS)) :])
+    plenty = thorough or n >= PLENTY_PER_SCALE * (p + 1)
+    guides = THOROUGH_ROWS if thorough else MIDDLE_ROWS if plenty else MORE_ROWS
+    last = every.take(order[max(0, n - guides) :])
     table: list[dict[str, Any]] = []
 
     def each(work: Callable[[Any], Candidate | None], items: Iterable[Any]) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""tuning="fast": kernel, width, relevance of features, loss, C and size from the training rows, at the price of a few Grams.
+"""tuning="fast" and "thorough": kernel, width, relevance of features, loss, C and size, chosen from the training rows.
 
 Kernels are judged by the leave-one-out error of kernel ridge regressions (:mod:`kstonet.tuning.automatic`). The network is then
 built on the best kernel, or on the best two where they are nearly as good. Its first layer has a squared loss, with which it is
@@ -42,7 +42,9 @@ class FastChoice:
     table: list[dict[str, Any]]
 
 
-def fast_choice(problem: Problem, given: dict[str, Any], *, seed: int, n_jobs: int | None = None) -> FastChoice:
+def fast_choice(
+    problem: Problem, given: dict[str, Any], *, seed: int, thorough: bool = False, n_jobs: int | None = None
+) -> FastChoice:
     """Choose the parameters that are None.
 
     Parameters
@@ -54,6 +56,8 @@ def fast_choice(problem: Problem, given: dict[str, Any], *, seed: int, n_jobs: i
         ``max_iter``, ``n_average`` and ``device``; None is to be chosen.
     seed : int
         Seed of the choice of rows.
+    thorough : bool
+        As in :func:`~kstonet.tuning.automatic.automatic_choice`.
     n_jobs : int, optional
         Number of threads; by default one per core, each with a BLAS of one thread. The result does not depend on it.
 
@@ -76,7 +80,7 @@ def fast_choice(problem: Problem, given: dict[str, Any], *, seed: int, n_jobs: i
     n, classes = len(problem.X), isinstance(problem.targets, ClassTargets)
     columns = Scaler.fit(problem.columns, problem.weights).forward(problem.columns)
     with threadpool_limits(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
-        found = _kernels(problem, columns, given, seed, cpu_count() if n_jobs is None else n_jobs)
+        found = _kernels(problem, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
     loss = given["loss"]
     if loss is None:
         squared = n <= LARGEST_INVERSE and given["C"] is None and given["device"] is None
@@ -108,7 +112,9 @@ def _units(kernel: Any) -> int:
     return len(kernel) if isinstance(kernel, list | tuple) else UNITS
 
 
-def _kernels(problem: Problem, columns: np.ndarray, given: dict[str, Any], seed: int, n_jobs: int) -> Choice | None:
+def _kernels(
+    problem: Problem, columns: np.ndarray, given: dict[str, Any], seed: int, thorough: bool, n_jobs: int
+) -> Choice | None:
     """The kernels and their ridges; None where every unit was given its own."""
     kernel, gamma, length_scale = given["kernel"], given["gamma"], given["length_scale"]
     if isinstance(kernel, list | tuple) or np.ndim(gamma) > 0:
@@ -117,7 +123,8 @@ def _kernels(problem: Problem, columns: np.ndarray, given: dict[str, Any], seed:
     if free:
         names = tuple(FAMILIES) if kernel is None else (kernel,)
         classes = isinstance(problem.targets, ClassTargets)
-        return automatic_choice(problem.X, columns, problem.weights, seed, classification=classes, kernels=names, n_jobs=n_jobs)
+        options: dict[str, Any] = {"classification": classes, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
+        return automatic_choice(problem.X, columns, problem.weights, seed, **options)
     names = tuple(FAMILIES) if kernel is None else (kernel,)
     made = [
         make_kernel(
