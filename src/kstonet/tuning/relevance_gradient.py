@@ -36,7 +36,7 @@ def _evidence(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, n
     ones = Q.sum(axis=1)
     coef = Q @ Y
     coef -= np.outer(ones, ones @ Y / ones.sum())
-    quadratic = float((Y * coef).sum())
+    quadratic = max(float((Y * coef).sum()), 1e-300)  # zero for constant targets
     value = 0.5 * k * (n * np.log(quadratic) + log_det)
     Q *= 0.5 * k
     Q -= (0.5 * n * k / quadratic) * (coef @ coef.T)
