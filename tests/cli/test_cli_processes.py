@@ -54,7 +54,7 @@ def test_a_terminal_shows_the_training_in_one_line_and_then_clears_it(tmp_path, 
     assert all("loss" in line and "Ctrl-C stops" in line for line in moved[1:4])
     assert "3/3  preparing intervals" in moved[4]
     assert len(moved) == 5
-    assert b"\r\x1b[KTrained" in shown or b"\r\x1b[K\x1b[1;36mTrained" in shown
+    assert b"\r\x1b[KTuned" in shown or b"\r\x1b[K\x1b[1;36mTuned" in shown  # the first line of the summary
 
 
 def test_a_log_has_lines_of_the_training_only_unless_quiet(tmp_path, flats):
