@@ -45,6 +45,21 @@ def test_a_terminal_has_one_line_that_moves(monkeypatch, clock):
     assert seen.getvalue().count("\n") == 1
 
 
+def test_the_total_may_be_known_later(monkeypatch, clock):
+    seen = Terminal()
+    monkeypatch.setattr(sys, "stderr", seen)
+    bar = Bar("run", total=None)
+    bar.show("choosing")
+    clock[0] += 500
+    bar.expect(4, spent=20.0)  # the first of them took that long
+    bar.advance("a")
+    lines = seen.getvalue().split("\r")[1:]
+    assert [line.removesuffix("\x1b[K") for line in lines] == [
+        "[run] choosing",
+        "[run] " + "█" * 6 + "░" * 18 + " 1/4  a  20.0 s, 60.0 s left",
+    ]
+
+
 def test_a_log_has_about_ten_lines(monkeypatch, clock):
     seen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", seen)

@@ -16,7 +16,8 @@ class Bar:
     Parameters
     ----------
     name : str
-    total : int
+    total : int or None
+        None: not known yet, see :meth:`expect`.
     done : int, default=0
         Finished before: they count, but not for the time that is left.
 
@@ -28,17 +29,21 @@ class Bar:
     >>> bar.close()
     """
 
-    def __init__(self, name: str, total: int, done: int = 0) -> None:
+    def __init__(self, name: str, total: int | None, done: int = 0) -> None:
         self._name, self._total = name, total
         self._before = self._done = done
         self._started = time.perf_counter()
+
+    def expect(self, total: int, spent: float = 0.0) -> None:
+        """So many in all; the work on them began some seconds ago."""
+        self._total, self._started = total, time.perf_counter() - spent
 
     def advance(self, text: str) -> None:
         """One more is done."""
         self._done += 1
         if sys.stderr.isatty():
             self.show(text)
-        elif self._done % max(1, self._total // 10) == 0 or self._done == self._total:
+        elif self._total is None or self._done % max(1, self._total // 10) == 0 or self._done == self._total:
             write(self._line(text) + "\n")
 
     def show(self, text: str) -> None:
@@ -57,6 +62,8 @@ class Bar:
             write("\n")
 
     def _line(self, text: str) -> str:
+        if self._total is None:
+            return f"[{self._name}] {text}"
         filled = round(WIDTH * self._done / self._total)
         before, after = f"[{self._name}] {'█' * filled}{'░' * (WIDTH - filled)} {self._done}/{self._total}  ", ""
         here = self._done - self._before

@@ -164,6 +164,44 @@ def test_parameters_arrive(run, tmp_path, flats):
     assert [column["name"] for column in info["table"]["columns"]] == ["area", "city", "balcony"]
 
 
+def test_a_plain_fit_is_the_first_call_in_python(run, regression, classification, tmp_path):
+    for (table, _), target, make in (
+        (regression, "price", kstonet.KStoNetRegressor),
+        (classification, "heat", kstonet.KStoNetClassifier),
+    ):
+        path = tmp_path / "plain.kstonet"
+        found = json.loads(run("fit", table, "-t", target, "--json", "-o", path).stdout)
+        model, X, truth = library_view((table, path), target)
+        ours = make(random_state=0).fit(X, truth)
+        assert model.get_params() == ours.get_params()
+        assert found["tuning_reason"] == ours.tuning_["reason"]
+        assert (found["tuned"]["loss"], found["iterations"]) == ("squared", ours.n_iter_)
+        answer = "predict_proba" if target == "heat" else "predict"
+        np.testing.assert_array_equal(getattr(model, answer)(X), getattr(ours, answer)(X))
+
+
+def test_what_was_chosen_is_said(run, tmp_path, flats):
+    flats.to_csv(tmp_path / "flats.csv", index=False)
+    path = tmp_path / "m.kstonet"
+    fit = run("fit", tmp_path / "flats.csv", "-t", "price", "--kernel", "matern32", "--units", "3", "-o", path)
+    reason = kstonet.load(path).tuning_["reason"]
+    for shown in (fit.stderr, run("info", path).stdout):
+        assert "loss squared, max_iter 12" in shown
+        assert "length_scale " in shown  # as a range, not one by one
+        assert reason in shown
+    assert json.loads(run("info", path, "--json").stdout)["parameters"]["kernel"] == "matern32"
+
+
+def test_fixed_defaults_are_those_of_the_library(run, tmp_path, flats):
+    flats.to_csv(tmp_path / "flats.csv", index=False)
+    path = tmp_path / "m.kstonet"
+    options = ("--tuning", "none", "--loss", "squared", "--max-iter", 2, "--json")
+    found = json.loads(run("fit", tmp_path / "flats.csv", "-t", "price", *options, "-o", path).stdout)
+    assert (found["tuned"], found["tuning_reason"], found["iterations"]) == (None, None, 2)
+    model = kstonet.load(path)
+    assert (model.tuning, model.loss, model.trained_.hidden_layer_sizes) == ("none", "squared", (5,))
+
+
 def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
     flats.loc[[2, 5], "area"] = None
     flats.loc[7, "city"] = None
@@ -226,6 +264,7 @@ BAD_TABLES = {
     "negative C": ("a,y\n1,1\n2,5\n3,2\n4,2.5\n", "--C=-1", "C=-1.0 must be one positive number"),
     "C in words": ("a,y\n1,1\n2,5\n3,2\n4,2.5\n", "--C=much", "--C 'much' must be a number or tune."),
     "gamma in words": ("a,y\n1,1\n2,5\n", "--gamma=much", "--gamma 'much' must be a number or scale, auto, tune."),
+    "unknown kernel": ("a,y\n1,1\n2,5\n", "--kernel=round", "--kernel 'round' must be one of "),
     "units in words": ("a,y\n1,1\n2,5\n", "--units=many", "--units 'many' must be a whole number such as 5"),
 }
 

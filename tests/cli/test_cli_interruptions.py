@@ -9,7 +9,8 @@ import kstonet
 from kstonet import observers, targets
 from kstonet.cli import predict
 from kstonet.estimators.callbacks import UserCallback
-from kstonet.layers.kernel import KernelLayer
+from kstonet.layers.ridge import RidgeLayer
+from kstonet.tuning import automatic
 from kstonet.uncertainty import calibration
 from kstonet.uncertainty.network import NetworkUncertainty
 
@@ -71,6 +72,13 @@ def test_before_the_first_iteration(fit, interrupt):
     assert result.stderr.endswith("Error: interrupted.\n")
 
 
+def test_while_kernel_and_width_are_chosen(fit, interrupt):
+    interrupt(automatic, "_best_width")
+    result, columns = fit()
+    assert columns is None
+    assert result.stderr.endswith("Error: interrupted.\n")
+
+
 def test_while_intervals_are_calibrated(fit, interrupt):
     interrupt(calibration, "cross_fitted")
     result, columns = fit()
@@ -89,7 +97,7 @@ def test_as_soon_as_intervals_are_begun(fit, interrupt):
 def test_twice(fit, interrupt):
     for target, columns in (("price", "mean"), ("heat", "class,p_gas,p_oil,p_wood")):
         interrupt(observers.Ends, "iteration", call=2)
-        interrupt(KernelLayer, "exact")  # what is still done for the intervals
+        interrupt(RidgeLayer, "exact")  # what is still done for the intervals
         result, found = fit(target=target)
         assert json.loads(result.stdout)["iterations"] == 2
         assert "the model predicts without them" in result.stderr

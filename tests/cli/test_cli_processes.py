@@ -14,6 +14,7 @@ import pytest
 
 import kstonet
 from kstonet.persistence import read_metadata
+from kstonet.tuning.fast import ITERATIONS
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(kstonet.__file__).parents[1]), "COLUMNS": "200"}
 
@@ -35,11 +36,18 @@ def test_a_pipe_in_and_json_out(tmp_path, flats, run):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a terminal of POSIX")
-def test_a_terminal_shows_the_training_in_one_line_and_then_clears_it(tmp_path, flats):
+@pytest.mark.parametrize(
+    ("options", "first", "total"),
+    [
+        ((), "choosing kernel and width", ITERATIONS["squared"]),
+        (("--tuning", "none", "--max-iter", 3), "0/3  building the kernel matrix; Ctrl-C stops and keeps the model", 3),
+    ],
+)
+def test_a_terminal_shows_the_training_in_one_line_and_then_clears_it(tmp_path, flats, options, first, total):
     import pty
 
     flats.to_csv(tmp_path / "flats.csv", index=False)
-    words = ("fit", tmp_path / "flats.csv", "-t", "price", "--max-iter", 3, "--out", tmp_path / "m.kstonet")
+    words = ("fit", tmp_path / "flats.csv", "-t", "price", *options, "--out", tmp_path / "m.kstonet")
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "kstonet.cli", *map(str, words)]
     with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=theirs) as fit:
@@ -50,11 +58,12 @@ def test_a_terminal_shows_the_training_in_one_line_and_then_clears_it(tmp_path, 
                 shown += part
     assert fit.returncode == 0, shown.decode()
     moved = [line.removesuffix("\x1b[K") for line in shown.decode().split("\r") if line.startswith("[training]")]
-    assert "0/3  building the kernel matrix; Ctrl-C stops and keeps the model" in moved[0]
-    assert all("loss" in line and "Ctrl-C stops" in line for line in moved[1:4])
-    assert "3/3  preparing intervals" in moved[4]
-    assert len(moved) == 5
-    assert b"\r\x1b[KTuned" in shown or b"\r\x1b[K\x1b[1;36mTuned" in shown  # the first line of the summary
+    assert moved[0] == f"[training] {first}" if "none" not in options else first in moved[0]
+    assert all(f"/{total}  loss" in line and "Ctrl-C stops" in line for line in moved[1:-1])
+    assert f"{total}/{total}  preparing intervals" in moved[-1]
+    assert len(moved) == total + 2
+    follows = "Trained" if "none" in options else "Chosen"
+    assert f"\r\x1b[K{follows}" in shown.decode() or f"\r\x1b[K\x1b[1;36m{follows}" in shown.decode()
 
 
 def test_a_log_has_lines_of_the_training_only_unless_quiet(tmp_path, flats):
@@ -72,7 +81,7 @@ def test_a_log_has_lines_of_the_training_only_unless_quiet(tmp_path, flats):
 def test_ctrl_c_keeps_the_model(tmp_path, flats, run):
     table, path = tmp_path / "flats.csv", tmp_path / "m.kstonet"
     flats.to_csv(table, index=False)
-    with process("fit", table, "-t", "price", "--max-iter", 100_000, "--json", "-o", path) as fit:
+    with process("fit", table, "-t", "price", "--tuning", "none", "--max-iter", 100_000, "--json", "-o", path) as fit:
         assert fit.stderr.readline().startswith("Table")  # the training begins
         time.sleep(3.0)
         fit.send_signal(signal.SIGINT)

@@ -16,7 +16,19 @@ from kstonet.cli import options
 from kstonet.cli.output import INTERRUPTED, Output, grid, session, titled
 from kstonet.cli.progress import TUNE, parts_text, seconds_by_part
 from kstonet.cli.tables import STDIN, read_table
-from kstonet.cli.training import Split, new_model, parse_number, parse_units, plain, save_model, split_table, train
+from kstonet.cli.training import (
+    Split,
+    choice_of,
+    new_model,
+    parse_kernel,
+    parse_number,
+    parse_units,
+    plain,
+    save_model,
+    split_table,
+    train,
+)
+from kstonet.tuning.summary import chosen_words
 
 
 class Tunable(StrEnum):
@@ -51,22 +63,28 @@ def fit(
     impute: options.ImputeOption = False,
     drop: options.DropOption = None,
     categorical: options.CategoricalOption = None,
+    tuning: Annotated[
+        options.Tuning,
+        typer.Option(help="How options marked 'chosen' are chosen from the rows; none: rbf, C 10, 5 units, 40 iterations."),
+    ] = options.Tuning.fast,
     tune: Annotated[bool, typer.Option("--tune", help="Choose C and gamma by validation, unless they are given.")] = False,
-    units: options.UnitsOption = "5",
-    C: Annotated[
+    units: options.UnitsOption = None,
+    kernel: Annotated[
         str | None,
         typer.Option(
-            "--C",
-            metavar="NUMBER",
-            help="Weight of errors of the support vector regressions: a number, or tune.",
-            show_default="10",
+            metavar="NAME", help="Kernel of the first layer: rbf, laplacian, matern32, …; or tune.", show_default="chosen"
         ),
+    ] = None,
+    C: Annotated[
+        str | None,
+        typer.Option("--C", metavar="NUMBER", help="Weight of the loss of the first layer; or tune.", show_default="chosen"),
     ] = None,
     gamma: Annotated[
         str | None,
-        typer.Option(metavar="NUMBER", help="Kernel coefficient: a number, scale, auto or tune.", show_default="scale"),
+        typer.Option(metavar="NUMBER", help="Kernel coefficient: a number, scale, auto or tune.", show_default="chosen"),
     ] = None,
-    max_iter: options.MaxIterOption = 40,
+    loss: Annotated[options.Loss | None, typer.Option(help="Loss of the first layer.", show_default="chosen")] = None,
+    max_iter: options.MaxIterOption = None,
     seed: options.SeedOption = 0,
     format_: options.FormatOption = None,
     quiet: options.QuietOption = False,
@@ -76,7 +94,8 @@ def fit(
     """Train a model on a table and save it.
 
     Columns may hold numbers, booleans or text (categories). The model file
-    stores how they are read. Ctrl-C stops the training and saves the model of
+    stores how they are read. What is not given is chosen from the rows, as
+    KStoNetRegressor() and KStoNetClassifier() do in Python. Ctrl-C stops the training and saves the model of
     the iterations so far.
     """
     with session(quiet, json, debug) as output:
@@ -84,8 +103,11 @@ def fit(
         destination(path, "model.kstonet")  # before the work
         parameters = {
             "hidden_layer_sizes": parse_units(units),
-            "C": parse_number("C", C or (TUNE if tune else "10"), TUNE),
-            "gamma": parse_number("gamma", gamma or (TUNE if tune else "scale"), "scale", "auto", TUNE),
+            "tuning": tuning.value,
+            "kernel": parse_kernel(kernel),
+            "C": parse_number("C", C or (TUNE if tune else None), TUNE),
+            "gamma": parse_number("gamma", gamma or (TUNE if tune else None), "scale", "auto", TUNE),
+            "loss": None if loss is None else loss.value,
             "max_iter": max_iter,
             "random_state": seed,
         }
@@ -120,8 +142,8 @@ def tune(
     impute: options.ImputeOption = False,
     drop: options.DropOption = None,
     categorical: options.CategoricalOption = None,
-    units: options.UnitsOption = "5",
-    max_iter: options.MaxIterOption = 40,
+    units: options.UnitsOption = None,
+    max_iter: options.MaxIterOption = None,
     seed: options.SeedOption = 0,
     format_: options.FormatOption = None,
     quiet: options.QuietOption = False,
@@ -141,8 +163,8 @@ def tune(
             parameters["residuals"] = None  # the model is not saved, so it needs no intervals
         model = new_model(split.target, **parameters)
         result = _train(output, model, split, out)
-        reason, candidates = model.tuning_["reason"], plain(model.tuning_["table"])
-        output.result(result | {"tuning_reason": reason, "candidates": candidates}, _candidates(candidates, reason))
+        candidates = plain(model.tuning_["table"])
+        output.result(result | {"candidates": candidates}, _candidates(candidates, result["tuning_reason"]))
         if result["interrupted"]:
             raise typer.Exit(INTERRUPTED)
 
@@ -156,9 +178,10 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
         save_model(training, split, path)
     history, seconds = model.history_, seconds_by_part(model.history_)
     rest = training.seconds - sum(seconds.values())
-    tuned = plain(getattr(model, "tuned_", None))
+    chosen = choice_of(model)
     lines = {
-        "Tuned": ", ".join(f"{name} {_text(value)}" for name, value in (tuned or {}).items()),
+        "Chosen": ", ".join(f"{name} {text}" for name, text in chosen_words(chosen.values).items()),
+        "Reason": chosen.reason or "",
         "Trained": f"{counted(model.n_iter_, 'iteration')} in {training.seconds:.1f} s "
         f"({parts_text(seconds)}, intervals and set-up {rest:.1f} s)",
         "Fit": f"{'accuracy' if 'class' in target.task else 'R²'} {history[-1]['score']:.4g} on the training rows",
@@ -180,7 +203,8 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
         "score": history[-1]["score"],
         "seconds": {"total": training.seconds} | seconds,
         "held_out": training.held_out.to_dict() if training.held_out else None,
-        "tuned": tuned,
+        "tuned": plain(chosen.values) or None,
+        "tuning_reason": chosen.reason,
         "interrupted": training.interrupted,
         "notes": output.notes,
     }

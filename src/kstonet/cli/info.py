@@ -15,10 +15,11 @@ from kstonet._words import counted, readable_bytes, some
 from kstonet.cli import options
 from kstonet.cli.output import grid, session, titled
 from kstonet.cli.scores import TITLES
-from kstonet.cli.training import plain
+from kstonet.cli.training import ChosenValues, choice_of, plain
 from kstonet.persistence import read_metadata
 from kstonet.tables import TableEncoder
 from kstonet.tables.columns import CATEGORY
+from kstonet.tuning.summary import chosen_words
 
 
 def info(
@@ -29,7 +30,7 @@ def info(
     """Describe the content of a model file."""
     with session(as_json=json, debug=debug) as output:
         loaded, metadata = kstonet.load(model), read_metadata(model) or {}
-        history = getattr(loaded, "history_", [])
+        history, chosen = getattr(loaded, "history_", []), choice_of(loaded)
         values: dict[str, Any] = {
             "file": model,
             "bytes": Path(model).stat().st_size,
@@ -41,8 +42,10 @@ def info(
             "support_vectors": plain(getattr(loaded, "n_support_", None)),
             "loss": history[-1]["loss"] if history else None,
             "intervals": loaded.trained_.residuals if hasattr(loaded, "trained_") else None,
-        } | {name: metadata.get(name) for name in ("target", "training", "held_out", "tuned", "table")}
-        output.result(values, _shown(values))
+            "tuned": plain(chosen.values) or None,
+            "tuning_reason": chosen.reason,
+        } | {name: metadata.get(name) for name in ("target", "training", "held_out", "table")}
+        output.result(values, _shown(values, chosen))
 
 
 def _changed(model: Any) -> dict[str, Any]:
@@ -51,7 +54,7 @@ def _changed(model: Any) -> dict[str, Any]:
     return {name: value for name, value in model.get_params(deep=False).items() if plain(value) != plain(defaults[name])}
 
 
-def _shown(values: dict[str, Any]) -> Group:
+def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
     target, training, held_out = (values[name] or {} for name in ("target", "training", "held_out"))
     lines = {
         "File": f"{values['file']} ({readable_bytes(values['bytes'])})",
@@ -59,7 +62,8 @@ def _shown(values: dict[str, Any]) -> Group:
         "Target": f"{target['name']!r}, {target['task']} ({target['reason']})" if target else None,
         "Classes": some(values["classes"], 10) if values["classes"] else None,
         "Parameters": ", ".join(f"{name}={value}" for name, value in values["parameters"].items()) or "the defaults",
-        "Tuned": ", ".join(f"{name}={value}" for name, value in (values["tuned"] or {}).items()) or None,
+        "Chosen": ", ".join(f"{name} {text}" for name, text in chosen_words(chosen.values).items()) or None,
+        "Reason": chosen.reason,
         "Training": f"{counted(training['rows'], 'row')}, {values['iterations']} iterations, {training['seconds']:.1f} s"
         + (" (stopped by Ctrl-C)" if training["interrupted"] else "")
         if training

@@ -32,6 +32,21 @@ class Unknown(StrEnum):
     ignore = "ignore"
 
 
+class Tuning(StrEnum):
+    """Values of ``--tuning``."""
+
+    fast = "fast"
+    thorough = "thorough"
+    none = "none"
+
+
+class Loss(StrEnum):
+    """Values of ``--loss``."""
+
+    squared = "squared"
+    epsilon_insensitive = "epsilon_insensitive"
+
+
 TableArgument = Annotated[
     str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet or Feather file with column names; - is standard input.")
 ]
@@ -49,9 +64,14 @@ ImputeOption = Annotated[
     bool, typer.Option("--impute", help="Replace missing values by the median or the most frequent value.")
 ]
 UnitsOption = Annotated[
-    str, typer.Option(metavar="NUMBER", help="Number of hidden units; 10,5 makes two hidden layers; or tune.")
+    str | None,
+    typer.Option(
+        metavar="NUMBER", help="Number of hidden units; 10,5 makes two hidden layers; or tune.", show_default="chosen"
+    ),
 ]
-MaxIterOption = Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Number of training iterations.")]
+MaxIterOption = Annotated[
+    int | None, typer.Option(min=1, metavar="NUMBER", help="Number of training iterations.", show_default="chosen")
+]
 SeedOption = Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Seed of the random numbers.")]
 UnknownOption = Annotated[
     Unknown, typer.Option(help="Treatment of categories that the model does not know: an error, or none of the known ones.")

@@ -44,20 +44,24 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
 
     ``fit`` ends at a KeyboardInterrupt and returns a model without a message, so a signal handler is needed to notice it.
     """
-    total = model._given("max_iter") * model.n_chains
-    bar, stopped, chosen = Bar("training", total), False, False
+    searches = TUNE in model.get_params(deep=False).values()
+    chooses = bool(model._asked()) and not searches
+    shown = not output.quiet and not searches
+    bar, stopped, begun = Bar("training", None if chooses else _iterations(model)), False, False
 
     def show(state: Any) -> None:
-        nonlocal chosen
-        chosen = True  # the networks that a search trains do not call this function
+        nonlocal begun
         if shown:
+            if not begun:  # what was chosen says how many iterations there will be
+                bar.expect(_iterations(model), sum(seconds_by_part(model.history_).values()))
             bar.advance(f"{losses(model.history_[-1])}; {KEEPS}")
-            if len(model.history_) == total:
+            if len(model.history_) == _iterations(model):
                 bar.show("preparing intervals")
+        begun = True  # the networks that a search trains do not call this function
 
     def stop(number: int, frame: Any) -> None:
         nonlocal stopped
-        if searches and not chosen:
+        if searches and not begun:
             raise SearchInterrupted
         stopped = True
         if shown:
@@ -65,13 +69,11 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
                 bar.show("stopping; Ctrl-C again hurries, at the price of the intervals")
         raise KeyboardInterrupt
 
-    searches = TUNE in model.get_params(deep=False).values()
-    shown = not output.quiet and not searches
     model.callback = show
     if searches:
         model.verbose = 0 if output.quiet else 1  # a search prints its own progress
     elif shown:
-        bar.show(f"building the kernel matrix; {KEEPS}")
+        bar.show("choosing kernel and width" if chooses else f"building the kernel matrix; {KEEPS}")
     before = signal.signal(signal.SIGINT, stop)
     try:
         yield lambda: stopped
@@ -80,6 +82,13 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
         model.set_params(callback=None, verbose=0)  # not part of the model
         if shown:
             bar.clear()
+
+
+def _iterations(model: Any) -> int:
+    """Iterations of a training: those that were chosen for it, or given."""
+    trained = getattr(model, "trained_", None)
+    chosen = {} if trained is None else trained.chosen
+    return int(chosen.get("max_iter", model._given("max_iter"))) * int(model.n_chains)
 
 
 @contextlib.contextmanager

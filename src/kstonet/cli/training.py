@@ -16,6 +16,7 @@ from kstonet.cli.output import Output
 from kstonet.cli.progress import TUNE, undisturbed, watched
 from kstonet.cli.scores import Scores, score
 from kstonet.cli.target import CLASSIFICATION, Target, find_column
+from kstonet.gram import kernel_names
 from kstonet.tables import InputError, TableEncoder
 from kstonet.tables.columns import BOOLEAN, CATEGORY, NUMBER
 
@@ -87,15 +88,15 @@ def _held_out(groups: np.ndarray, share: float, seed: int) -> np.ndarray:
     return held
 
 
-def parse_units(text: str) -> Any:
-    """Units of the hidden layers.
+def parse_units(text: str | None) -> Any:
+    """Units of the hidden layers; None where they are not given.
 
     Examples
     --------
     >>> parse_units("5"), parse_units("10,5"), parse_units("tune")
     ((5,), (10, 5), 'tune')
     """
-    if text == TUNE:
+    if text is None or text == TUNE:
         return text
     try:
         return tuple(int(part) for part in text.split(","))
@@ -105,20 +106,34 @@ def parse_units(text: str) -> Any:
         ) from None
 
 
-def parse_number(name: str, text: str, *words: str) -> Any:
-    """A number, or one of some words.
+def parse_number(name: str, text: str | None, *words: str) -> Any:
+    """A number, or one of some words; None where it is not given.
 
     Examples
     --------
     >>> parse_number("gamma", "0.5", "scale"), parse_number("gamma", "scale", "scale")
     (0.5, 'scale')
     """
-    if text in words:
+    if text is None or text in words:
         return text
     try:
         return float(text)
     except ValueError:
         raise InputError(f"--{name} {text!r} must be a number or {', '.join(words)}.") from None
+
+
+def parse_kernel(text: str | None) -> str | None:
+    """The name of a kernel of features; None where it is not given.
+
+    Examples
+    --------
+    >>> parse_kernel("matern32"), parse_kernel("tune"), parse_kernel(None)
+    ('matern32', 'tune', None)
+    """
+    known = [name for name in kernel_names() if name != "precomputed"]
+    if text is None or text == TUNE or text in known:
+        return text
+    raise InputError(f"--kernel {text!r} must be one of {', '.join(known)}, or {TUNE}.")
 
 
 def new_model(target: Target, **parameters: Any) -> Any:
@@ -169,10 +184,22 @@ def save_model(training: Training, split: Split, path: str) -> None:
         "target": split.target.to_dict(),
         "training": {"rows": len(split.X), "seconds": training.seconds, "interrupted": training.interrupted},
         "held_out": training.held_out.to_dict() if training.held_out else None,
-        "tuned": plain(getattr(model, "tuned_", None)),
     }
     with undisturbed():
         kstonet.save(model, path, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class ChosenValues:
+    """What ``fit`` chose from the training rows, and why; empty where it chose nothing."""
+
+    values: dict[str, Any]
+    reason: str | None
+
+
+def choice_of(model: Any) -> ChosenValues:
+    """The values that a fitted model has chosen; a stored one may lack the reason."""
+    return ChosenValues(getattr(model, "tuned_", {}), getattr(model, "tuning_", {}).get("reason"))
 
 
 def plain(value: Any) -> Any:

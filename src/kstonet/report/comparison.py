@@ -109,8 +109,9 @@ def _classifiers(C: float) -> dict[str, Any]:
 
 
 def _number(model: Any, name: str, default: float) -> float:
-    """The setting of the model, if it is one number for all units and iterations."""
-    value = getattr(model, "tuned_", {}).get(name, getattr(model, name, default))
+    """The setting of the model, if it is one number for all units and iterations, and that of support vector regressions."""
+    settings = model.get_params(deep=False) | getattr(model, "tuned_", {})
+    value = default if settings.get("loss") == "squared" else settings.get(name)
     return float(value) if isinstance(value, Real) else default
 
 

@@ -16,6 +16,7 @@ from kstonet._words import counted as count
 from kstonet.report.charts import axis, chart, figure, grid, mark
 from kstonet.report.inputs import Subject
 from kstonet.report.markup import Markup, element, fixed, number, paragraph, percent, table
+from kstonet.tuning.summary import chosen_words
 
 PARTS = {"impute": "imputation of the hidden values", "first_layer": "first layer", "regressions": "layers above"}
 
@@ -98,13 +99,15 @@ def _seconds(model: Any) -> Markup:
 
 def _parameters(model: Any) -> Markup:
     defaults = {name: given.default for name, given in inspect.signature(type(model)).parameters.items()}
-    rows, tuned = [], getattr(model, "tuned_", {})
+    rows, chosen = [], chosen_words(getattr(model, "tuned_", {}))
     for name, value in model.get_params(deep=False).items():
         text, default = _words(value), _words(defaults[name])
-        text += f", chosen: {_words(tuned[name])}" if name in tuned else ""
+        text += f", chosen: {chosen[name]}" if name in chosen else ""
         rows.append([name, element("b", text) if text != default else text, default])
     inner = table(["parameter", "value", "default"], rows, caption="Parameters; bold ones are not the default", texts=(0, 1, 2))
-    return element("details", element("summary", "All parameters"), inner)
+    reason = getattr(model, "tuning_", {}).get("reason")
+    why = paragraph(f"Why these values were chosen: {reason}.", class_="note") if reason else None
+    return element("details", element("summary", "All parameters"), inner, why)
 
 
 def _words(value: Any) -> str:

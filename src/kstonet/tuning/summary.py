@@ -1,0 +1,66 @@
+"""What was chosen, in words that fit a line: values that units share are named once, length scales by their range."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+ORDER = ("kernel", "gamma", "length_scale", "C", "loss", "epsilon", "hidden_layer_sizes", "max_iter", "n_average")
+
+
+def chosen_words(chosen: dict[str, Any]) -> dict[str, str]:
+    """Every chosen value as text.
+
+    Parameters
+    ----------
+    chosen : dict
+        ``tuned_`` of an estimator.
+
+    Returns
+    -------
+    dict of str to str
+        Kernel and C first. A squared loss has no tube, so its ``epsilon`` is left out.
+
+    Examples
+    --------
+    >>> chosen_words({"loss": "squared", "C": [2.0, 3.0, 2.0, 3.0], "epsilon": 0.01, "length_scale": (1.0, 20.0)})
+    {'length_scale': '1 to 20', 'C': '2 and 3 in turn', 'loss': 'squared'}
+    """
+    names = [name for name in ORDER if name in chosen] + [name for name in chosen if name not in ORDER]
+    if chosen.get("loss") == "squared":
+        names = [name for name in names if name != "epsilon"]
+    return {name: _length_scales(chosen[name]) if name == "length_scale" else value_words(chosen[name]) for name in names}
+
+
+def value_words(value: Any) -> str:
+    """One value as text; of a list with one item per unit, the different ones.
+
+    Examples
+    --------
+    >>> from kstonet.gram.kernels import RBF
+    >>> value_words([RBF(gamma=0.5), RBF(gamma=2.0), RBF(gamma=0.5), RBF(gamma=2.0)])
+    'RBF (gamma 0.5) and RBF (gamma 2) in turn'
+    >>> value_words((10, 5)), value_words(0.123456), value_words("rbf")
+    ('(10, 5)', '0.1235', 'rbf')
+    """
+    if isinstance(value, list):
+        different = list(dict.fromkeys(map(value_words, value)))
+        return " and ".join(different) + (" in turn" if len(different) > 1 else "")
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    if is_dataclass(value) and not isinstance(value, type):  # a kernel
+        parts = {each.name: getattr(value, each.name) for each in fields(value)}
+        scales = parts.pop("length_scale", None)
+        said = [f"{name} {value_words(part)}" for name, part in parts.items() if part is not None]
+        said += [] if scales is None else [f"length scales {_length_scales(scales)}"]
+        return f"{type(value).__name__} ({', '.join(said)})"
+    return str(value)
+
+
+def _length_scales(value: Any) -> str:
+    if value is None:
+        return "the same for all features"
+    low, high = np.min(value), np.max(value)
+    return f"{low:.3g} to {high:.3g}" if high > low else f"{low:.3g}"
