@@ -25,6 +25,7 @@ Record = dict[str, Any]
 KEY = ("set", "n", "fold", "model")
 FREE_OPTIONS = {"--data": "DIR", "--out": "FILE", "--picture": "FILE"}  # their values are somebody's paths
 REFERENCE = "CatBoost"
+BUSY = 1.15  # wall over CPU seconds of a process with one thread, from which the machine was not its own
 SHOWN_PACKAGES = ("kstonet", "numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "ngboost", "xrfm")
 #: One thread everywhere: CPU seconds of waiting threads would otherwise be counted as work.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -216,6 +217,13 @@ def notes(results: Results, absent: Iterable[str]) -> str:
         for text in record.get("warnings", ()):
             warned.setdefault(f"{record['model']}: {text}", []).append(f"{record['set']} n={record['n']} fold {record['fold']}")
     lines += [f"- {text} ({len(where)} fits, first {where[0]})\n" for text, where in warned.items()]
+    waits = [record["wall_s"] / record["cpu_s"] for record in results.finished() if record["cpu_s"] > 1.0]
+    if waits and median(waits) > BUSY:
+        times = number(median(waits), 2)
+        lines.append(
+            f"- Other processes used the machine meanwhile: wall seconds were {times} times the CPU seconds in the median, on one\n"
+            "  thread. CPU seconds are inflated by it, too.\n"
+        )
     digests = {record["source"] for record in results.finished() if "source" in record}
     if len(digests) > 1:
         lines.append("- The figures of kstonet come from several versions of its source (field `source` of the results).\n")

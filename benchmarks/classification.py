@@ -242,7 +242,7 @@ NOTES = """\
   after adding 0.005 to both. **wins**: sets with a smaller value than CatBoost's, and those with an equal one. **÷ SVC**:
   likewise beside the SVC.
 - **CPU s**: CPU seconds of `fit` on one thread, for kstonet with calibration and intervals, for the SVC with its search and
-  calibration. Other processes used the machine's two cores meanwhile, which inflates CPU seconds.
+  calibration.
 - **ECE**: expected calibration error of the most probable class, 15 bins; above zero by chance on small test sets.
 """
 FIELDS = {"error": ("Error rate", 0.005), "log_loss": ("Log loss", 0.0)}

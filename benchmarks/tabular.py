@@ -189,7 +189,7 @@ NOTES = f"""\
 - **Error**: test RMSE over the standard deviation of the test targets, mean over the folds. **÷ CatBoost**: geometric mean over
   the sets of its ratio to CatBoost's. **wins**: sets with a smaller error than CatBoost's.
 - **CPU s**: CPU seconds of `fit` on one thread, median over sets and folds; for kstonet with its intervals, for the tuned SVR
-  with its search. Other processes used the machine's two cores meanwhile, which inflates CPU seconds.
+  with its search.
 - **Coverage** is pooled over the folds' test rows; widths and CRPS are in standard deviations of the test targets, means over
   the folds. CRPS of kstonet from {DRAWS} draws.
 - The Gaussian process is not measured above {GP_UP_TO:,} rows; its ratio is over the sets it has. autompg has 353 training rows
