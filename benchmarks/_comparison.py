@@ -221,8 +221,8 @@ def notes(results: Results, absent: Iterable[str]) -> str:
     if waits and median(waits) > BUSY:
         times = number(median(waits), 2)
         lines.append(
-            f"- Other processes used the machine meanwhile: wall seconds were {times} times the CPU seconds in the median, on one\n"
-            "  thread. CPU seconds are inflated by it, too.\n"
+            f"- Other processes used the machine meanwhile: wall seconds were {times} times the CPU seconds in the\n"
+            "  median, on one thread. CPU seconds are inflated by it, too.\n"
         )
     digests = {record["source"] for record in results.finished() if "source" in record}
     if len(digests) > 1:
