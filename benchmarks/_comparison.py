@@ -59,13 +59,13 @@ def missing_package(module: str | None) -> bool:
     return module is not None and find_spec(module) is None
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """Five significant digits: the rest is noise, and makes the file hard to read and compare."""
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    return [_rounded(item) for item in value] if isinstance(value, list) else value
+        return {key: rounded(item) for key, item in value.items()}
+    return [rounded(item) for item in value] if isinstance(value, list) else value
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
@@ -92,7 +92,7 @@ class Results:
 
     def add(self, record: Record) -> None:
         """Replace or append one part, and write the file."""
-        self.records[key_of(record)] = _rounded(record)
+        self.records[key_of(record)] = rounded(record)
         self.save()
 
     def describe(self, script: str) -> None:
