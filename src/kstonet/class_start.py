@@ -64,8 +64,7 @@ def class_latents(
     if k == 2:
         values, k = values[:, 1:], 1
     if units < k:
-        codes, _ = np.linalg.qr(rng.normal(size=(k, units)))
-        mixtures = codes * np.sqrt(k / units)
+        mixtures, _ = np.linalg.qr(rng.normal(size=(k, units)))
     else:
         more = rng.normal(size=(k, units - k))
         mixtures = np.hstack([np.eye(k), more / np.linalg.norm(more, axis=0)])

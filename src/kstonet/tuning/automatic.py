@@ -7,7 +7,7 @@ Every candidate is judged by the leave-one-out error of its kernel ridge regress
 3. the best two by the leave-one-out error itself, on rows that the evidence has not seen, where there are enough of them;
 4. what is left on all rows (up to a bound), with more and with less ridge.
 
-Where no candidate is better than the mean of the targets by a standard error, the answer is a kernel with so much ridge that
+Where no candidate is clearly better than the mean of the targets, the answer is a kernel with so much ridge that
 it nearly predicts the mean.
 """
 
@@ -37,6 +37,7 @@ MOST_FEATURES_ABSOLUTE = 64  # sums of absolute differences are no matrix produc
 PRIOR = 1.0  # of log scales; 0.5 and 1.5 differ by less than a hundredth, in favour of 1.5 where rows are few
 FINALISTS = 3
 LAST = 2
+SIGNAL = 2.0  # standard errors by which the best of many candidates has to be better than the mean: one is what luck gives
 NO_SIGNAL = 1e3  # ridge where nothing is better than the mean
 
 
@@ -247,7 +248,7 @@ def _choice(best: list[Candidate], rows: Rows, table: list[dict[str, Any]], clas
         {"kernel": "constant", "gamma": None, "relevance": "none", "ridge": np.inf,
          "score": float(np.average(constant.mean(axis=1), weights=rows.weights)), "rows": n}
     )  # fmt: skip
-    signal = bool(np.average(gain, weights=rows.weights) > gain.std() / np.sqrt(n))
+    signal = bool(np.average(gain, weights=rows.weights) > SIGNAL * gain.std() / np.sqrt(n))
     if not signal:
         best = [
             Candidate(one.family, one.scales, one.relevance, fit)
@@ -260,7 +261,7 @@ def _choice(best: list[Candidate], rows: Rows, table: list[dict[str, Any]], clas
         f"leave-one-out error of {tried} candidates, {first.fit.score:.3g} of the variance of the {what} on {n} rows"
     )
     if not signal:
-        reason = f"no kernel of {tried} candidates is better than the mean of the {what} by a standard error on {n} rows"
+        reason = f"no kernel of {tried} candidates is clearly better than the mean of the {what} on {n} rows"
     return Choice(
         kernels=tuple(one.kernel for one in best),
         ridges=tuple(one.fit.ridge for one in best),
