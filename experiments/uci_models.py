@@ -27,11 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "rbf": {"C": "tune", "gamma": "tune"},
     "tuned": dict.fromkeys(("kernel", "gamma", "length_scale", "C", "hidden_layer_sizes", "noise_variance"), "tune"),
 }
-CHAINS, CHAINS_OF_MANY_ROWS, MANY_ROWS = (
-    10,
-    3,
-    6000,
-)  # of "tuned"; an average is never worse in the mean, but takes longer
+CHAINS, CHAINS_OF_MANY_ROWS, MANY_ROWS = 10, 3, 6000  # of "tuned"; an average is never worse in the mean, but takes longer
 # The appendix, Section "realex4". Its gamma of yacht is the published code's 1/gamma; its λ, not printed there, is that of the
 # other examples, twice this alpha.
 PAPER_SETTINGS: dict[str, Any] = {
@@ -72,11 +68,16 @@ def paper_network(name: str, X: np.ndarray, y: np.ndarray, shared: dict[str, Any
     return network.fit(X, y)
 
 
+def given(network: KStoNetRegressor, name: str) -> Any:
+    """The value of a parameter; where it is None, the value that goes without a choice."""
+    value = getattr(network, name)
+    return FIXED[name] if value is None else value
+
+
 def first_layer_choice(network: KStoNetRegressor) -> dict[str, Any]:
     """The kernel and C whose first layer alone was best on the validation parts; without a search, those given."""
     if not hasattr(network, "tuning_"):
-        given = {name: getattr(network, name) for name in ("kernel", "gamma", "length_scale", "C")}
-        return {name: FIXED[name] if value is None else value for name, value in given.items()}
+        return {name: given(network, name) for name in ("kernel", "gamma", "length_scale", "C")}
     alone = [row for row in network.tuning_["table"] if row["iterations"] == 0]
     most = max(row["rows"] for row in alone)
     alone = [row for row in alone if row["rows"] == most]  # the last word is with most rows
@@ -102,7 +103,7 @@ class SameSearchSVR:
         recipe = KernelRecipe(*(self.choice[name] for name in ("kernel", "gamma", "length_scale")))
         self.kernel = make_kernel(X=self.X, **Kitchen(self.X, target, None, seed=0).parameters(recipe))
         gram = make_gram(self.X, self.kernel, solver=self.network.solver, device=self.network.device)
-        solution = solve_svr(gram, gram.array(target.T), self.choice["C"], self.network.epsilon, tol=1e-4)
+        solution = solve_svr(gram, gram.array(target.T), self.choice["C"], given(self.network, "epsilon"), tol=1e-4)
         self.coef, self.intercept = to_numpy(solution.coef[0]), float(solution.intercept[0])
         return self
 

@@ -52,12 +52,9 @@ def test_links_lead_to_sections(path):
 
 
 def known_names():
-    """Names in the code of the library, the experiments, the benchmarks and the extension of the tests; strings of one name."""
-    paths = [
-        path
-        for part in ("src", "experiments", "benchmarks", "examples", "tests/extension")
-        for path in (ROOT / part).rglob("*.py")
-    ]
+    """Names in the code of the library and of what is built on it, and strings that are a single name."""
+    parts = ("src", "experiments", "benchmarks", "examples", "tests/extension")
+    paths = [path for part in parts for path in (ROOT / part).rglob("*.py")]
     names = {path.stem for path in paths}
     for path in paths:
         for token in tokenize.generate_tokens(io.StringIO(text_of(path)).readline):
@@ -100,6 +97,15 @@ def test_public_names_are_in_the_api():
     for module in (kstonet, kstonet.metrics, kstonet.plotting):
         for name in module.__all__:
             assert name.startswith("__") or re.search(rf"^   {name}$", page, flags=re.MULTILINE), name
+
+
+def test_names_of_the_api_exist():
+    module = None
+    for line in text_of(ROOT / "docs" / "api.md").splitlines():
+        if found := re.match(r"\.\. currentmodule:: (\S+)$", line):
+            module = importlib.import_module(found[1])
+        elif module and (found := re.match(r"   ([A-Za-z_]\w*)$", line)):
+            assert hasattr(module, found[1]), f"{module.__name__}.{found[1]}"
 
 
 def rows_of(text, after=""):

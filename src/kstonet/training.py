@@ -109,7 +109,8 @@ class _Training:
         """The first state of every chain, made when it is asked for."""
         problem, settings = self.problem, self.settings
         network = settings.new_network(problem)
-        _note_shape(settings.hidden_layer_sizes, network.head.slope(np.zeros((1, network.head.n_inputs))).shape[1])
+        if "hidden_layer_sizes" not in settings.chosen:
+            _note_shape(settings.hidden_layer_sizes, network.head.slope(np.zeros((1, network.head.n_inputs))).shape[1])
         for chain in range(settings.n_chains):
             rng = np.random.default_rng([settings.seed, chain] if chain else settings.seed)
             fitted, latents = problem.targets.start(

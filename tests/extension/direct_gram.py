@@ -3,6 +3,7 @@
 import numpy as np
 
 from kstonet.gram import register_gram
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.expansion import ExpansionPart
 from kstonet.gram.memory import require_memory
 
@@ -28,7 +29,8 @@ class DirectGram:
         if max_memory is not None:
             require_memory(self.n, 16 * self.n**2, max_memory, "matrix and system in float64", given=True)
         self._X = X
-        self._K = X if kernel.precomputed else kernel(X, X)
+        self._K = np.array(kernel(X, X))
+        np.fill_diagonal(self._K, kernel.diagonal(X))  # without the rounding of distances
         self._solver = None
         self.n_factorizations = 0
 
@@ -55,7 +57,8 @@ class DirectGram:
         return np.diagonal(self._K).copy()
 
     def cross(self, X):
-        yield slice(0, len(X)), X if self.kernel.precomputed else self.kernel(X, self._X)
+        for rows in row_blocks(len(X), self.n):
+            yield rows, self.kernel(X[rows], self._X)
 
     def expansion(self, coef, units):
         return ExpansionPart.of(self.kernel, self._X, coef, units)

@@ -28,7 +28,7 @@ class Choice:
     kernels : tuple of Kernel
         The best, and the best of another family.
     ridges : tuple of float
-        Of their ridge regressions.
+        Ridges of the regressions with these kernels.
     strengths : tuple of float
         Root mean squares of the dual coefficients of these regressions.
     noises : tuple of float

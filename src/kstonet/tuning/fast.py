@@ -90,6 +90,9 @@ def fast_choice(
         sizes = (class_units(problem.targets.n_outputs),) if classes else (_units(given["kernel"]),)
     most = given["max_iter"] or (CLASS_ITERATIONS if classes else ITERATIONS[loss])
     parameters = {
+        "gamma": "scale",  # without a say where the kernels bring their widths
+        "length_scale": None,
+        "epsilon": 0.01,
         "loss": loss,
         "hidden_layer_sizes": sizes,
         "max_iter": most,

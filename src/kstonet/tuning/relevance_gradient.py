@@ -36,7 +36,7 @@ def _evidence(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, n
     ones = Q.sum(axis=1)
     coef = Q @ Y
     coef -= np.outer(ones, ones @ Y / ones.sum())
-    quadratic = float((Y * coef).sum())
+    quadratic = max(float((Y * coef).sum()), 1e-300)  # zero for constant targets
     value = 0.5 * k * (n * np.log(quadratic) + log_det)
     Q *= 0.5 * k
     Q -= (0.5 * n * k / quadratic) * (coef @ coef.T)
@@ -53,7 +53,7 @@ def _leave_one_out(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[flo
     Q -= np.outer(ones, ones / ones.sum())
     coef, diagonal = Q @ Y, np.diagonal(Q)[:, None]
     errors = coef / diagonal
-    total = float((errors**2).sum())
+    total = max(float((errors**2).sum()), 1e-300)
     # with dα = -Q·dK·α and dQ = -Q·dK·Q
     pulled = Q @ (2.0 * errors / diagonal)
     G = (Q * (2.0 * errors**2 / diagonal).sum(axis=1)) @ Q

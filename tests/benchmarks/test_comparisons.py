@@ -1,0 +1,97 @@
+"""The comparisons with other models, small and on generated data: figures, the tables, and a run that is resumed."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """A script of the benchmarks as a module."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=150)
+    (tmp_path / "data" / "waves").mkdir(parents=True)
+    np.savez(tmp_path / "data" / "waves" / "data.npz", X=X, y=y, fold=np.arange(150) % 5)
+    return str(tmp_path / "data")
+
+
+def test_regressors(script, folder, tmp_path):
+    tabular = script("tabular")
+    results = script("_comparison").Results(tmp_path / "tabular.json")
+    for model in ("kstonet none", "SVR tuned", "Gaussian process", "HistGradientBoosting"):
+        part = {"set": "waves", "n": 90, "fold": 0, "model": model}
+        record = tabular.measure(part, folder)
+        assert (record["rows"], record["test_rows"]) == (90, 30)
+        assert 0 < record["error"] < 0.7
+        assert record["cpu_s"] > 0
+        assert ("coverage_95" in record) == (model in ("kstonet none", "Gaussian process"))
+        results.add(part | record)
+    assert 0.7 <= results.records["waves", 90, 0, "kstonet none"]["coverage_95"] <= 1
+    text = tabular.markdown(results, [], None)
+    assert "kstonet none: 95 % covers" in text
+    assert "| SVR tuned |" in text
+
+
+def test_classifiers(script, tmp_path):
+    classification = script("classification")
+    results = script("_comparison").Results(tmp_path / "classification.json")
+    for model in ("kstonet", "SVC tuned", "logistic regression"):
+        part = {"set": "iris", "n": 100, "fold": 0, "model": model}
+        record = classification.measure(part, None)
+        assert record["error"] < 0.15
+        assert 0 < record["log_loss"] < 0.6
+        results.add(part | record)
+    assert "÷ SVC" in classification.markdown(results, [], None)
+
+
+def test_simulated_classes(script):
+    classification = script("classification")
+    for name in classification.SIMULATED:
+        X, y, X_test, y_test = classification.load(None, name, 300, 1)
+        assert len(X) == len(y) == 300
+        assert len(X_test) == len(y_test) == classification.TEST_ROWS
+        assert set(y_test) <= set(y), name
+
+
+def test_a_run_is_resumed(script, tmp_path, monkeypatch):
+    comparison = script("_comparison")
+    ran = []
+
+    def run_part(path, part, data, limit_s):
+        ran.append(part["fold"])
+        return part | ({"failed": "killed"} if part["fold"] == 1 and len(ran) < 3 else {"error": 0.5})
+
+    monkeypatch.setattr(comparison, "run_part", run_part)
+    monkeypatch.setattr(sys, "argv", ["tabular.py", "--data", "/somewhere", "--folds", "0"])
+    parts = [{"set": "waves", "n": 90, "fold": fold, "model": "one"} for fold in (0, 1)]
+    for _ in range(2):
+        results = comparison.Results(tmp_path / "results.json")
+        comparison.run_all(Path("tabular.py"), parts, results, None, redo=False, limit_s=1.0)
+    assert ran == [0, 1, 1]  # what failed is tried again, what is there is not
+    stored = comparison.Results(tmp_path / "results.json")
+    assert stored.head["commands"] == ["python benchmarks/tabular.py --data DIR --folds 0"]
+    assert len(stored.finished()) == 2
+
+
+def test_ratios(script):
+    comparison = script("_comparison")
+    records = [
+        {"set": name, "n": 1, "fold": 0, "model": model, "error": error}
+        for model, errors in (("CatBoost", (0.2, 0.4, 0.1)), ("other", (0.1, 0.8, 0.1)))
+        for name, error in zip("abc", errors, strict=True)
+    ]
+    rows = comparison.ratio_rows(records, "error", ("CatBoost", "other"), "abc", n=1)
+    assert rows[0][-2:] == ["1.000", "–"]
+    assert rows[1][-2:] == ["1.000", "1 of 3, 1 equal"]
