@@ -59,7 +59,8 @@ def main() -> None:
     print("iteration   training MSE   test MSE")
     records: list[dict[str, Any]] = model.history_
     for record in records[:3] + records[3:-1:4] + records[-1:]:
-        print(f"   {record['iteration']:4d}       {record['loss'] * y.var():8.3f}     {record['validation_loss'] * y.var():8.3f}")
+        errors = [record[name] * y.var() for name in ("loss", "validation_loss")]
+        print(f"   {record['iteration']:4d}       {errors[0]:8.3f}     {errors[1]:8.3f}")
     error = float(np.mean((y_test - model.predict(X_test)) ** 2))
     rival = float(np.mean((y_test - plain_svr(X, y, X_test)) ** 2))
     averaged = len(model.trained_.uppers)

@@ -68,7 +68,10 @@ def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
         + (" (stopped by Ctrl-C)" if training["interrupted"] else "")
         if training
         else None,
-        "Support vectors": values["support_vectors"] if isinstance(values["support_vectors"], int) else None,
+        "Support vectors": values["support_vectors"]
+        if isinstance(values["support_vectors"], int)
+        and chosen.values.get("loss", values["parameters"].get("loss")) != "squared"
+        else None,  # with a squared loss all rows are, once per kernel
         "Loss": f"{values['loss']:.4g} (last iteration)" if values["loss"] is not None else None,
         "Held out": ", ".join(f"{TITLES[name][0]} {held_out[name]:.4g}" for name in TITLES if held_out.get(name) is not None)
         or None,
