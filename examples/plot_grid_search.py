@@ -2,9 +2,9 @@
 Searching with scikit-learn
 ===========================
 
-``fit`` chooses kernel, C and size by itself, and :class:`~kstonet.KStoNetRegressorCV` searches over values of your own with fewer
-trainings than a grid search. A grid search also chooses other settings, such as the preprocessing and the activation, by any
-scorer: here by the quality of the predicted *distributions*.
+``fit`` chooses kernel, C and size by itself, and :class:`~kstonet.KStoNetRegressorCV` searches over values of your own with
+fewer trainings than a grid search. A grid search also chooses other settings, such as the preprocessing and the activation, by
+any scorer: here by the quality of the predicted *distributions*.
 """
 
 # %%

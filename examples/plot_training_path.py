@@ -7,8 +7,8 @@ also for validation rows, a callback receives each state, and ``warm_start`` con
 """
 
 # %%
-# A product of two effects. ``tuning="none"`` gives support vector regressions and 40 iterations, which show more of a path than the
-# few that are chosen otherwise. Rows given as ``X_val`` are evaluated after every iteration and are not used for training.
+# A product of two effects. ``tuning="none"`` gives support vector regressions and 40 iterations, which show more of a path than
+# the few that are chosen otherwise. Rows given as ``X_val`` are evaluated after every iteration and are not used for training.
 import matplotlib.pyplot as plt
 import numpy as np
 

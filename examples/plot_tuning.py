@@ -2,10 +2,10 @@
 Tuning of parameters
 ====================
 
-Parameters that are left out are chosen from the training rows by leave-one-out errors in closed form. ``"tune"`` in place of a value
-chooses it by validation instead. That search goes from cheap to expensive: many kernels and values of C are screened by the first
-layer alone, which costs a fraction of an iteration each; the best few are trained for some iterations, and the best of those
-for more.
+Parameters that are left out are chosen from the training rows by leave-one-out errors in closed form. ``"tune"`` in place of a
+value chooses it by validation instead. That search goes from cheap to expensive: many kernels and values of C are screened by
+the first layer alone, which costs a fraction of an iteration each; the best few are trained for some iterations, and the best
+of those for more.
 """
 
 # %%
