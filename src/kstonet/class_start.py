@@ -12,11 +12,11 @@ have the size of the residuals of the ridge regressions, so that the network sta
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from kstonet.imputation.base import Latents
+from kstonet.initialisation import TrainingRows
 from kstonet.layers.activations import Activation
 from kstonet.layers.ridge import RidgeLayer
 from kstonet.network import Network
@@ -74,13 +74,7 @@ def class_latents(
 
 
 def class_start(
-    rng: np.random.Generator,
-    network: Network,
-    indicators: np.ndarray,
-    inputs: Any,
-    outputs: np.ndarray,
-    weights: np.ndarray | None,
-    activation: Activation,
+    rng: np.random.Generator, network: Network, rows: TrainingRows, indicators: np.ndarray, activation: Activation
 ) -> tuple[Network, Latents]:
     """The network after its first refit, and the latent values it was fitted on.
 
@@ -90,10 +84,10 @@ def class_start(
         Source of the mixtures of classes.
     network : Network
         Before its first refit: a :class:`~kstonet.layers.ridge.RidgeLayer` and a head.
+    rows : TrainingRows
+        The training rows.
     indicators : ndarray of shape (n, k)
         One column per class.
-    inputs, outputs, weights
-        Those of the training.
     activation : Activation
         Activation function of the head's inputs.
 
@@ -101,13 +95,13 @@ def class_start(
     -------
     tuple of Network and tuple of ndarray
     """
-    latents = class_latents(rng, indicators, weights, network.first.n_outputs, activation)
+    latents = class_latents(rng, indicators, rows.weights, network.first.n_outputs, activation)
     network = network.with_layer(0, left_out=True).with_layer(1, least_residual=LEAST_RESIDUAL)
-    fitted = network.refit(inputs, (latents,), outputs, weights)
+    fitted = rows.refitted(network, (latents,))
     first = fitted.first
     assert isinstance(first, RidgeLayer)
     values = first.mean()
-    pull = fitted.head.with_noise(1.0).score_input(values, outputs)
+    pull = fitted.head.with_noise(1.0).score_input(values, rows.outputs)
     ratio = _size(latents - values) / max(_size(pull), 1e-6)
     noise = LATENT_NOISE * max(float(values.std(axis=0).mean()), 1e-6)
     return Network((replace(first, ratio=max(ratio, 1e-3), latent_noise=noise), *fitted.uppers)), (latents,)

@@ -11,10 +11,29 @@ them can tell its values apart there, and training does not turn a unit round. S
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from kstonet.imputation.base import Latents
 from kstonet.layers.activations import Activation
+from kstonet.network import Network
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """What a network is first fitted on: rows, the inputs of its first layer, outputs and sample weights."""
+
+    X: np.ndarray
+    inputs: Any
+    outputs: np.ndarray
+    weights: np.ndarray | None
+
+    def refitted(self, network: Network, latents: Latents) -> Network:
+        """The network refitted on these rows and latent values."""
+        return network.refit(self.inputs, latents, self.outputs, self.weights)
+
 
 TARGET_SHARE = 0.97  # correlation of an initial latent value with its mixture of targets; 0.7 left five units worse than an SVR
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -11,7 +11,7 @@ from scipy.special import softmax
 from kstonet._records import storable
 from kstonet.class_start import class_start
 from kstonet.imputation.base import Latents
-from kstonet.initialisation import initial_latents
+from kstonet.initialisation import TrainingRows, initial_latents
 from kstonet.layers import UPPER_LAYERS
 from kstonet.layers.activations import Activation
 from kstonet.layers.base import UpperLayer
@@ -52,14 +52,7 @@ class Targets(Protocol):
         ...
 
     def start(
-        self,
-        rng: np.random.Generator,
-        network: Network,
-        X: np.ndarray,
-        inputs: Any,
-        outputs: np.ndarray,
-        weights: np.ndarray | None,
-        activation: Activation,
+        self, rng: np.random.Generator, network: Network, rows: TrainingRows, activation: Activation
     ) -> tuple[Network, Latents]:
         """Where training starts: the network after its first refit, and the latent values it was fitted on."""
         ...
@@ -118,18 +111,11 @@ class NumericTargets:
         return UPPER_LAYERS[kind](inputs, self.n_outputs, activation, penalty, alpha)
 
     def start(
-        self,
-        rng: np.random.Generator,
-        network: Network,
-        X: np.ndarray,
-        inputs: Any,
-        outputs: np.ndarray,
-        weights: np.ndarray | None,
-        activation: Activation,
+        self, rng: np.random.Generator, network: Network, rows: TrainingRows, activation: Activation
     ) -> tuple[Network, Latents]:
         """Latent values that know the targets."""
-        latents = initial_latents(rng, X, outputs, network.hidden_sizes, activation)
-        return network.refit(inputs, latents, outputs, weights), latents
+        latents = initial_latents(rng, rows.X, rows.outputs, network.hidden_sizes, activation)
+        return rows.refitted(network, latents), latents
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """R², averaged over the targets."""
@@ -192,20 +178,13 @@ class ClassTargets:
         return CategoricalHead.new(inputs, len(self.classes), activation, penalty, alpha)
 
     def start(
-        self,
-        rng: np.random.Generator,
-        network: Network,
-        X: np.ndarray,
-        inputs: Any,
-        outputs: np.ndarray,
-        weights: np.ndarray | None,
-        activation: Activation,
+        self, rng: np.random.Generator, network: Network, rows: TrainingRows, activation: Activation
     ) -> tuple[Network, Latents]:
         """The one-vs-rest machine of the first layer, where that estimates means; else latent values that know the classes."""
         if isinstance(network.first, RidgeLayer) and len(network.uppers) == 1:
-            return class_start(rng, network, self.columns(outputs), inputs, outputs, weights, activation)
-        latents = initial_latents(rng, X, self.columns(outputs), network.hidden_sizes, activation)
-        return network.refit(inputs, latents, outputs, weights), latents
+            return class_start(rng, network, rows, self.columns(rows.outputs), activation)
+        latents = initial_latents(rng, rows.X, self.columns(rows.outputs), network.hidden_sizes, activation)
+        return rows.refitted(network, latents), latents
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """Accuracy."""

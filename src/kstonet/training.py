@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kstonet.initialisation import TrainingRows
 from kstonet.iro import IROState, iro
 from kstonet.layers.activations import get_activation
 from kstonet.network import Network, forward_above
@@ -111,11 +112,10 @@ class _Training:
         network = settings.new_network(problem)
         if "hidden_layer_sizes" not in settings.chosen:
             _note_shape(settings.hidden_layer_sizes, network.head.slope(np.zeros((1, network.head.n_inputs))).shape[1])
+        rows = TrainingRows(problem.X, self.inputs, problem.outputs, problem.weights)
         for chain in range(settings.n_chains):
             rng = np.random.default_rng([settings.seed, chain] if chain else settings.seed)
-            fitted, latents = problem.targets.start(
-                rng, network, problem.X, self.inputs, problem.outputs, problem.weights, get_activation(settings.activation)
-            )
+            fitted, latents = problem.targets.start(rng, network, rows, get_activation(settings.activation))
             yield IROState(0, fitted, latents, dict(rng.bit_generator.state))
 
     def _run_chains(self) -> None:

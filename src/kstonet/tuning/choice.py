@@ -13,7 +13,7 @@ from typing import Any
 
 from kstonet.gram import Kernel
 
-NEARLY_AS_GOOD = 1.1  # error of a second kernel over that of the first, up to which the two together are better than the first
+NEARLY_AS_GOOD = 1.3  # error of a second kernel over that of the first, up to which the two together are better than the first
 C_NOISY, C_INTERPOLATING = 1.0, 5.0
 SMALLEST_TUBE = 1e-4
 SMALLEST_C = 1e-3
