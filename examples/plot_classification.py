@@ -18,7 +18,7 @@ from kstonet.plotting import ReliabilityDisplay
 
 X, y = make_moons(200, noise=0.25, random_state=0)
 X_test, y_test = make_moons(2000, noise=0.25, random_state=1)
-model = KStoNetClassifier(max_iter=15, n_average=5, random_state=0).fit(X, y)
+model = KStoNetClassifier(random_state=0).fit(X, y)
 print(f"accuracy on 2,000 new rows: {model.score(X_test, y_test):.3f}")
 
 # %%
@@ -43,7 +43,7 @@ axes[0].set_ylabel("second feature")
 # %%
 # Reliability of the probabilities. ``fit`` has learned one temperature from out-of-sample predictions of the training rows. The
 # second model has none, as in the paper.
-plain = KStoNetClassifier(max_iter=15, n_average=5, residuals="training", random_state=0).fit(X, y)
+plain = KStoNetClassifier(residuals="training", random_state=0).fit(X, y)
 figure, ax = plt.subplots(figsize=(5, 4.6), layout="constrained")
 for name, each in (("without temperature", plain), ("with temperature", model)):
     ReliabilityDisplay.from_estimator(each, X_test, y_test, label=1, n_bins=10, name=name, ax=ax)

@@ -26,7 +26,7 @@ X, y, X_test, y_test = X[:300], y[:300], X[300:], y[300:]
 
 # %%
 # Every model gives a mean and an interval.
-network = KStoNetRegressor(C=1.0, max_iter=20, random_state=0).fit(X, y)
+network = KStoNetRegressor(random_state=0).fit(X, y)
 kernel = ConstantKernel() * RBF(np.ones(5)) + WhiteKernel()
 process = make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, normalize_y=True, random_state=0)).fit(X, y)
 quantiles = [

@@ -19,7 +19,14 @@ from kstonet import KStoNetRegressor
 from kstonet.metrics import coverage, mean_width
 
 LEVEL = 0.9
-SETTINGS = {"max_iter": 10, "n_average": 5, "n_imputation_steps": 10, "random_state": 0}  # short, for a quick example
+# short, for a quick example
+SETTINGS = {
+    "tuning": "none",
+    "max_iter": 10,
+    "n_average": 5,
+    "n_imputation_steps": 10,
+    "random_state": 0,
+}
 
 
 def draw(n, seed):

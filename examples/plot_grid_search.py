@@ -2,9 +2,9 @@
 Searching with scikit-learn
 ===========================
 
-``"tune"`` and :class:`~kstonet.KStoNetRegressorCV` choose kernel, C, sizes and noise with fewer trainings than a grid search. A
-grid search also chooses other settings, such as the preprocessing and the activation, by any scorer: here by the quality of the
-predicted *distributions*.
+``fit`` chooses kernel, C and size by itself, and :class:`~kstonet.KStoNetRegressorCV` searches over values of your own with
+fewer trainings than a grid search. A grid search also chooses other settings, such as the preprocessing and the activation, by
+any scorer: here by the quality of the predicted *distributions*.
 """
 
 # %%
@@ -30,8 +30,9 @@ def minus_crps(model, X, y):
 
 
 # %%
-# Eight settings and three folds. ``residuals="loo"`` gives inexpensive intervals while many networks are compared.
-model = KStoNetRegressor(gamma=0.02, residuals="loo", max_iter=10, n_average=5, random_state=0)
+# Eight settings and three folds. ``residuals="loo"`` gives inexpensive intervals while many networks are compared, and
+# ``tuning="none"`` leaves every choice to the grid.
+model = KStoNetRegressor(tuning="none", gamma=0.02, residuals="loo", max_iter=10, n_average=5, random_state=0)
 search = GridSearchCV(
     Pipeline([("features", StandardScaler()), ("model", model)]),
     {

@@ -29,7 +29,7 @@ def draw(n):
 
 
 X, y = draw(60)
-model = KStoNetRegressor(gamma=2.0, max_iter=20, n_average=5, random_state=0).fit(X, y)
+model = KStoNetRegressor(tuning="none", gamma=2.0, max_iter=20, n_average=5, random_state=0).fit(X, y)
 
 # %%
 # A *confidence* interval is for the curve: it is wide where rows are rare. A *prediction* interval is for the next observation:

@@ -30,7 +30,7 @@ X_test, y_test = draw(500)
 # The noise stays the same; the other sources shrink with more rows.
 sizes, parts = [50, 100, 200, 400, 800], []
 for n in sizes:
-    model = KStoNetRegressor(max_iter=12, n_average=5, random_state=0).fit(X[:n], y[:n])
+    model = KStoNetRegressor(tuning="none", max_iter=12, n_average=5, random_state=0).fit(X[:n], y[:n])
     sources = {source: part.mean() for source, part in model.predict_dist(X_test).variance_by_source.items()}
     error = np.mean((y_test - model.predict(X_test)) ** 2)
     covered = coverage(y_test, model.predict_interval(X_test, 0.9))

@@ -36,7 +36,7 @@ price = per_square_metre * flats["area"] * (1 - 0.004 * flats["age"]) + 35 * rng
 price = price.rename("price, thousand francs")
 
 columns = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
-model = KStoNetRegressor(max_iter=20, random_state=0).fit(columns.fit_transform(flats[:350]), price[:350])
+model = KStoNetRegressor(random_state=0).fit(columns.fit_transform(flats[:350]), price[:350])
 
 # %%
 # ``encode`` turns the table into the numbers of the model, so that the page shows the columns of the table. With ``X_train``

@@ -19,7 +19,7 @@ X, y = make_measurement_error(1250, random_state=0)
 X, y, X_test, y_test = X[:250], y[:250], X[250:], y[250:]
 
 models = {
-    kind: KStoNetRegressor(C=100.0, residuals=kind, max_iter=15, n_average=5, random_state=0).fit(X, y)
+    kind: KStoNetRegressor(tuning="none", C=100.0, residuals=kind, max_iter=15, n_average=5, random_state=0).fit(X, y)
     for kind in ("training", "loo", "crossfit")
 }
 

@@ -23,6 +23,7 @@ X, y, X_test, y_test = X[:300], y[:300], X[300:], y[300:]
 last = {}
 for penalty in ("none", "lasso", "scad"):
     model = KStoNetRegressor(
+        tuning="none",
         hidden_layer_sizes=(12, 6),
         penalty=penalty,
         alpha=0.01,

@@ -31,7 +31,8 @@ X_test, Y_test = draw(500)
 
 # %%
 # The last hidden layer has two units. The first has more: the reduction may be a curved function of the features.
-reduction = KStoNetRegressor(hidden_layer_sizes=(12, 2), C=3.0, residuals=None, max_iter=20, random_state=0).fit(X, Y)
+settings = {"tuning": "none", "C": 3.0, "residuals": None, "max_iter": 20}
+reduction = KStoNetRegressor(hidden_layer_sizes=(12, 2), random_state=0, **settings).fit(X, Y)
 few = reduction.transform(X_test)
 print(f"from {X.shape[1]} features to {few.shape[1]}: {reduction.get_feature_names_out().tolist()}")
 

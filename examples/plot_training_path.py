@@ -7,7 +7,8 @@ also for validation rows, a callback receives each state, and ``warm_start`` con
 """
 
 # %%
-# A product of two effects. Rows given as ``X_val`` are evaluated after every iteration and are not used for training.
+# A product of two effects. ``tuning="none"`` gives support vector regressions and 40 iterations, which show more of a path than
+# the few that are chosen otherwise. Rows given as ``X_val`` are evaluated after every iteration and are not used for training.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -19,7 +20,7 @@ X = rng.uniform(-3, 3, size=(700, 3))
 y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=700)
 X, y, X_val, y_val = X[:300], y[:300], X[300:], y[300:]
 
-model = KStoNetRegressor(max_iter=40, residuals=None, warm_start=True, random_state=0)
+model = KStoNetRegressor(tuning="none", max_iter=40, residuals=None, warm_start=True, random_state=0)
 model.fit(X, y, X_val=X_val, y_val=y_val)
 
 # %%
@@ -44,7 +45,7 @@ print(f"{model.n_iter_} iterations, {len(model.history_)} records, validation lo
 # ``tol`` stops when the loss (of the validation rows, if there are any) has not fallen by that fraction for
 # ``n_iter_no_change`` iterations. A callback can implement other rules.
 losses = []
-stopped = KStoNetRegressor(max_iter=100, tol=0.01, n_iter_no_change=15, residuals=None, random_state=0)
+stopped = KStoNetRegressor(tuning="none", max_iter=100, tol=0.01, n_iter_no_change=15, residuals=None, random_state=0)
 stopped.set_params(callback=lambda state: losses.append(state.record.loss)).fit(X, y, X_val=X_val, y_val=y_val)
 print(f"stopped after {stopped.n_iter_} of 100 iterations; the callback saw {len(losses)} losses, the last {losses[-1]:.4f}")
 plt.show()

@@ -2,9 +2,10 @@
 Tuning of parameters
 ====================
 
-``"tune"`` in place of a value chooses it by validation inside the training rows. The search goes from cheap to expensive: many
-kernels and values of C are screened by the first layer alone, which costs a fraction of an iteration each; the best few
-are trained for some iterations, and the best of those for more.
+Parameters that are left out are chosen from the training rows by leave-one-out errors in closed form. ``"tune"`` in place of a
+value chooses it by validation instead. That search goes from cheap to expensive: many kernels and values of C are screened by
+the first layer alone, which costs a fraction of an iteration each; the best few are trained for some iterations, and the best
+of those for more.
 """
 
 # %%
@@ -21,9 +22,11 @@ X, y, X_test, y_test = X[:120], y[:120], X[120:], y[120:]
 short = {"max_iter": 8, "n_average": 4, "residuals": None, "random_state": 0}
 
 # %%
-# Defaults; ``C`` and ``gamma`` chosen; the length scale of every feature learned as well.
+# Fixed values; the automatic choice, which learns a length scale for every feature; ``C`` and ``gamma`` by validation; and the
+# length scales as well.
 settings = {
-    "defaults": {},
+    "fixed values": {"tuning": "none"},
+    "automatic": {},
     "C and gamma": {"C": "tune", "gamma": "tune"},
     "and length scales": {"C": "tune", "gamma": "tune", "length_scale": "tune"},
 }
@@ -34,6 +37,7 @@ for name, parameters in settings.items():
 
 # %%
 # The chosen values and the reason.
+print(models["automatic"].tuning_["reason"])
 model = models["and length scales"]
 print(model.tuning_["reason"])
 scales = np.array(model.tuned_["length_scale"])

@@ -29,7 +29,7 @@ def main() -> None:
     rng = np.random.default_rng(4)
     x = np.clip(1.5 * rng.standard_t(3, size=60), -8.0, 8.0)
     y = curve(x) + 0.2 * rng.normal(size=60)
-    model = KStoNetRegressor(gamma=2.0, max_iter=20, n_average=5, random_state=0).fit(x[:, None], y)
+    model = KStoNetRegressor(tuning="none", gamma=2.0, max_iter=20, n_average=5, random_state=0).fit(x[:, None], y)
 
     grid = np.linspace(-6.5, 6.5, 600)
     prediction = model.predict_interval(grid[:, None], 0.95)

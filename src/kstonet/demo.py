@@ -1,4 +1,4 @@
-"""``python -m kstonet.demo``: train a K-StoNet with intervals on embedded data, beside a plain SVR, and draw the result."""
+"""``python -m kstonet.demo``: train a K-StoNet with intervals on embedded data, beside an SVR, and draw the result."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from kstonet import KStoNetRegressor
 from kstonet._files import open_whole
 from kstonet.datasets import make_measurement_error
 from kstonet.metrics import coverage, mean_width
+from kstonet.tuning.summary import chosen_words
 
-C, EPSILON = 1.0, 0.05  # the paper's for these data, for both models
+C, EPSILON = 1.0, 0.05  # of the SVR: the paper's for these data
 
 
 def plain_svr(X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> np.ndarray:
@@ -44,20 +45,26 @@ def draw(path: str, model: KStoNetRegressor, X: np.ndarray, y: np.ndarray) -> No
 def main() -> None:
     """Run the demonstration."""
     X, y = make_measurement_error(1000, random_state=0)
-    X, y, X_test, y_test = X[:500], y[:500], X[500:], y[500:]
-    print("Measurement-error data (Section 3.2 of the paper): 500 training and 500 test rows, 5 features")
-    print(f"K-StoNet with one hidden layer of 5 support vector regressions, C={C:g}, epsilon={EPSILON:g}\n")
+    X, y, X_test, y_test = X[:400], y[:400], X[400:], y[400:]
+    print("Measurement-error data (Section 3.2 of the paper): 400 training and 600 test rows, 5 features")
+    print("KStoNetRegressor() beside scikit-learn's SVR\n")
     started = time.perf_counter()
-    model = KStoNetRegressor(C=C, epsilon=EPSILON, random_state=0).fit(X, y, X_val=X_test, y_val=y_test)
+    model = KStoNetRegressor(random_state=0).fit(X, y, X_val=X_test, y_val=y_test)
     seconds = time.perf_counter() - started
 
+    print("chosen from the training rows")
+    for name, text in chosen_words(model.tuned_).items():
+        print(f"   {name:20s}{text}")
+    print(f"because {model.tuning_['reason']}\n")
     print("iteration   training MSE   test MSE")
-    for i in (0, 1, 2, 4, 9, 19, 29, 39):
-        record: dict[str, Any] = model.history_[i]
-        print(f"   {i + 1:4d}       {record['loss'] * y.var():8.3f}     {record['validation_loss'] * y.var():8.3f}")
+    records: list[dict[str, Any]] = model.history_
+    for record in records[:3] + records[3:-1:4] + records[-1:]:
+        errors = [record[name] * y.var() for name in ("loss", "validation_loss")]
+        print(f"   {record['iteration']:4d}       {errors[0]:8.3f}     {errors[1]:8.3f}")
     error = float(np.mean((y_test - model.predict(X_test)) ** 2))
     rival = float(np.mean((y_test - plain_svr(X, y, X_test)) ** 2))
-    print(f"\ntest MSE: K-StoNet {error:.3f} (mean of the last 10 iterations), plain SVR {rival:.3f}")
+    averaged = len(model.trained_.uppers)
+    print(f"\ntest MSE: K-StoNet {error:.3f} (mean of the last {averaged} iterations), SVR with C={C:g} {rival:.3f}")
 
     print("\nprediction intervals   covered   mean width")
     for level in (0.8, 0.9, 0.95):
@@ -68,7 +75,7 @@ def main() -> None:
 
     parts = {part: sum(r[f"seconds_{part}"] for r in model.history_) for part in ("impute", "first_layer", "regressions")}
     spent = ", ".join(f"{name.replace('_', ' ')} {value:.2f} s" for name, value in parts.items())
-    print(f"\ntrained in {seconds:.1f} s ({spent}, intervals and set-up {seconds - sum(parts.values()):.2f} s)")
+    print(f"\ntrained in {seconds:.1f} s ({spent}, choice and intervals {seconds - sum(parts.values()):.2f} s)")
     if find_spec("matplotlib"):
         draw("demo.png", model, X_test, y_test)
         print("picture: demo.png")

@@ -234,7 +234,23 @@ def test_chosen_values_are_told(numeric):
     _, X, y, X_test, y_test = numeric
     model = KStoNetRegressor(tuning="none", C=3, hidden_layer_sizes=(4,), **FAST).fit(X, y)
     model.set_params(C="tune", hidden_layer_sizes="tune")  # as after a search
-    model.trained_ = replace(model.trained_, chosen={"C": 3.0, "hidden_layer_sizes": (4,)})
+    choice = {"reason": "the best of two", "table": []}
+    model.trained_ = replace(model.trained_, chosen={"C": 3.0, "hidden_layer_sizes": (4,)}, choice=choice)
     page = check(build_report(model, X_test, y_test))
-    for said in ("'tune', chosen: 3.0", "'tune', chosen: (4,)", "C = 3, ε = 0.01", "3 inputs – 4 hidden – 1 target"):
+    for said in (
+        "'tune', chosen: 3",
+        "'tune', chosen: (4,)",
+        "C = 3, ε = 0.01",
+        "3 inputs – 4 hidden – 1 target",
+        "the best of two.",
+    ):
+        assert said in page.text, said
+
+
+def test_the_model_of_a_first_call(numeric):
+    """With a squared loss every row is a support vector, and C is none of an SVR's."""
+    _, X, y, X_test, y_test = numeric
+    model = KStoNetRegressor(random_state=0, residuals="loo").fit(X, y)
+    page = check(build_report(model, X_test, y_test))
+    for said in ("all training rows (squared loss)", "None, chosen: squared", "C = 10, ε = 0.01", model.tuning_["reason"]):
         assert said in page.text, said

@@ -68,7 +68,7 @@ def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
         + (" (stopped by Ctrl-C)" if training["interrupted"] else "")
         if training
         else None,
-        "Support vectors": values["support_vectors"] if isinstance(values["support_vectors"], int) else None,
+        "Support vectors": _support(values, chosen),
         "Loss": f"{values['loss']:.4g} (last iteration)" if values["loss"] is not None else None,
         "Held out": ", ".join(f"{TITLES[name][0]} {held_out[name]:.4g}" for name in TITLES if held_out.get(name) is not None)
         or None,
@@ -79,6 +79,12 @@ def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
     if values["table"]:
         parts += ["", _columns(TableEncoder.from_dict(values["table"]))]
     return Group(*parts)
+
+
+def _support(values: dict[str, Any], chosen: ChosenValues) -> int | None:
+    """Support vectors of the model; None where they say nothing: with a squared loss all rows are, once per kernel."""
+    squared = chosen.values.get("loss", values["parameters"].get("loss")) == "squared"
+    return values["support_vectors"] if isinstance(values["support_vectors"], int) and not squared else None
 
 
 def _columns(encoder: TableEncoder) -> Table:

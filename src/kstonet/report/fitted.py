@@ -73,6 +73,8 @@ def training_section(subject: Subject) -> list[Markup]:
 
 
 def _support_words(subject: Subject) -> str:
+    if (subject.model.get_params(deep=False) | getattr(subject.model, "tuned_", {})).get("loss") == "squared":
+        return "all training rows (squared loss)"
     kept, share = subject.model.n_support_, support_share(subject)
     if share is None or subject.n_train is None:
         return f"{kept:,} rows kept"

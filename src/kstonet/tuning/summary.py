@@ -21,16 +21,19 @@ def chosen_words(chosen: dict[str, Any]) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        Kernel and C first. A squared loss has no tube, so its ``epsilon`` is left out.
+        Kernel and C first. What has no effect is left out: ``epsilon`` of a squared loss, ``gamma`` and ``length_scale`` beside
+        kernel objects, which have their own.
 
     Examples
     --------
     >>> chosen_words({"loss": "squared", "C": [2.0, 3.0, 2.0, 3.0], "epsilon": 0.01, "length_scale": (1.0, 20.0)})
     {'length_scale': '1 to 20', 'C': '2 and 3 in turn', 'loss': 'squared'}
     """
-    names = [name for name in ORDER if name in chosen] + [name for name in chosen if name not in ORDER]
-    if chosen.get("loss") == "squared":
-        names = [name for name in names if name != "epsilon"]
+    kernel = chosen.get("kernel")
+    idle = {"epsilon"} if chosen.get("loss") == "squared" else set()
+    if kernel is not None and not isinstance(kernel, str):
+        idle |= {"gamma", "length_scale"}
+    names = [name for name in (*ORDER, *(name for name in chosen if name not in ORDER)) if name in chosen and name not in idle]
     return {name: _length_scales(chosen[name]) if name == "length_scale" else value_words(chosen[name]) for name in names}
 
 
