@@ -159,13 +159,22 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(mean([math.log(value) for value in values]))
 
 
-def by_set(records: Iterable[Record], field: str, *, n: int | None, model: str) -> dict[str, float]:
+def by_set(records: Iterable[Record], field: str, *, n: int, model: str) -> dict[str, float]:
     """Means over the folds of one field, for every set that has it."""
     found: dict[str, list[float]] = {}
     for record in records:
-        if record["model"] == model and (n is None or record["n"] == n) and record.get(field) is not None:
+        if record["model"] == model and record["n"] == n and record.get(field) is not None:
             found.setdefault(record["set"], []).append(record[field])
     return {name: mean(values) for name, values in found.items()}
+
+
+def pairs(records: list[Record], field: str, *, n: int, model: str, reference: str) -> dict[str, tuple[float, float]]:
+    """Means of a model and of the reference by set, over the folds that both have."""
+    here = [record for record in records if record["n"] == n]
+    done = [{(r["set"], r["fold"]) for r in here if r["model"] == name} for name in (model, reference)]
+    both = [record for record in here if (record["set"], record["fold"]) in done[0] & done[1]]
+    values, base = (by_set(both, field, n=n, model=name) for name in (model, reference))
+    return {name: (values[name], base[name]) for name in values if name in base}
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -180,22 +189,21 @@ def ratio_rows(
     models: Sequence[str],
     sets: Sequence[str],
     *,
-    n: int | None,
+    n: int,
     floor: float = 0.0,
     reference: str = REFERENCE,
 ) -> list[list[str]]:
     """Per model: field by set, geometric mean of its ratio to the reference, sets won; ``floor`` is added to both."""
-    base = by_set(records, field, n=n, model=reference)
     rows = []
     for model in models:
         values = by_set(records, field, n=n, model=model)
         if not values:
             continue
-        shared = [name for name in sets if name in values and name in base]
-        positive = [name for name in shared if base[name] + floor > 0 and values[name] + floor > 0]
-        ratios = [(values[name] + floor) / (base[name] + floor) for name in positive]
-        equal = sum(values[name] == base[name] for name in shared)
-        wins = f"{sum(values[name] < base[name] for name in shared)} of {len(shared)}" + (f", {equal} equal" if equal else "")
+        compared = pairs(records, field, n=n, model=model, reference=reference)
+        shared = [compared[name] for name in sets if name in compared]
+        ratios = [(value + floor) / (base + floor) for value, base in shared if min(value, base) + floor > 0]
+        equal = sum(value == base for value, base in shared)
+        wins = f"{sum(value < base for value, base in shared)} of {len(shared)}" + (f", {equal} equal" if equal else "")
         cells = [number(values.get(name)) for name in sets]
         rows.append([model, *cells, f"{geometric_mean(ratios):.3f}" if ratios else "–", "–" if model == reference else wins])
     return rows
@@ -238,7 +246,7 @@ def opening(results: Results, title: str) -> str:
 
 
 def draw_ratios(
-    records: list[Record], field: str, models: Sequence[str], sets: Sequence[str], path: Path, label: str, *, n: int | None
+    records: list[Record], field: str, models: Sequence[str], sets: Sequence[str], path: Path, label: str, *, n: int
 ) -> None:
     """Dots of every model's ratio to the reference by set, and a bar at its geometric mean."""
     import matplotlib
@@ -246,11 +254,10 @@ def draw_ratios(
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    base = by_set(records, field, n=n, model=REFERENCE)
     rows = []
     for model in models:
-        values = by_set(records, field, n=n, model=model)
-        ratios = [values[s] / base[s] for s in sets if s in values and base.get(s)]
+        compared = pairs(records, field, n=n, model=model, reference=REFERENCE)
+        ratios = [compared[name][0] / compared[name][1] for name in sets if name in compared and compared[name][1] > 0]
         if ratios and model != REFERENCE and min(ratios) > 0:
             rows.append((geometric_mean(ratios), model, ratios))
     rows.sort(reverse=True)

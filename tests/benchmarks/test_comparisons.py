@@ -95,3 +95,11 @@ def test_ratios(script):
     rows = comparison.ratio_rows(records, "error", ("CatBoost", "other"), "abc", n=1)
     assert rows[0][-2:] == ["1.000", "–"]
     assert rows[1][-2:] == ["1.000", "1 of 3, 1 equal"]
+
+
+def test_ratios_are_over_the_folds_that_both_have(script):
+    comparison = script("_comparison")
+    errors = {("CatBoost", 0): 0.2, ("CatBoost", 1): 0.6, ("other", 0): 0.1}
+    records = [{"set": "a", "n": 1, "fold": fold, "model": model, "error": e} for (model, fold), e in errors.items()]
+    rows = comparison.ratio_rows(records, "error", ("CatBoost", "other"), "a", n=1)
+    assert rows == [["CatBoost", "0.400", "1.000", "–"], ["other", "0.100", "0.500", "1 of 1"]]
