@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kstonet.gram import Gram, Kernel, make_gram
+from kstonet.gram import DenseGram, Gram, Kernel, make_gram
+from kstonet.gram.memory import DEFAULT_FRACTION, available_memory
 from kstonet.layers.ridge import RidgeMap
 from kstonet.scaling import Scaler
 from kstonet.targets import Targets
@@ -63,6 +64,13 @@ class Grams:
     max_memory: float | None = None
     held: dict[Kernel, Gram] = field(default_factory=dict)
     maps: dict[tuple[Kernel, float], RidgeMap] = field(default_factory=dict)
+
+    def allows(self, more: int = 0) -> bool:
+        """Whether a dense Gram of these rows, and ``more`` bytes, fit into the memory; others answer for themselves."""
+        if self.device is not None or self.solver not in ("auto", "dense"):
+            return True
+        limit = DEFAULT_FRACTION * available_memory() if self.max_memory is None else self.max_memory
+        return DenseGram.bytes_needed(len(self.X)) + more <= limit
 
     def new(self, kernel: Kernel) -> Gram:
         """A Gram that is not held."""

@@ -110,8 +110,9 @@ def fit_tasks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[li
         return
     weights = None if sample_weight is None else {"sample_weight": sample_weight}
     about = {"estimator": estimator, "X": X, "y": y, "metadata": weights}
-    iterations = estimator._given("max_iter") * estimator.n_chains  # at most: a training may be given fewer
-    most = iterations + (estimator.residuals is not None)  # intervals are one more task
+    intervals = estimator.residuals is not None  # are one more task
+    chosen = "max_iter" in estimator._asked()  # not known yet
+    most = None if chosen else estimator._given("max_iter") * estimator.n_chains + intervals
     root = estimator._init_callback_context(max_subtasks=most)
     yield [FitTasks(root.call_on_fit_task_begin(**about), about)]
     root.call_on_fit_task_end(**about, reconstruction_attributes={})

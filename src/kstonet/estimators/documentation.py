@@ -96,7 +96,8 @@ KSTONET_PARAMETERS = f"""
         How ``kernel``, ``gamma``, ``length_scale``, ``C``, ``loss``, ``epsilon``, ``hidden_layer_sizes``, ``max_iter`` and
         ``n_average`` are chosen where they are left out. "fast" chooses them from the training rows by the leave-one-out error
         of kernel ridge regressions, at the price of some kernel matrices of up to 1,600 rows. "thorough" spends several times
-        as much on the relevance of the features. "none" uses the fixed defaults. Values that you give are always respected.
+        as much on the relevance of the features, where there are rows enough to learn it from. "none" uses the fixed defaults.
+        Values that you give are always respected.
     kernel : str, callable, Kernel or one per first-layer unit, optional
         Kernel of the support vector regressions, as in :class:`MultiTargetSVR`; the fixed default is "rbf".
     gamma : float, {{"scale", "auto", "median"}} or one per first-layer unit, optional

@@ -149,7 +149,7 @@ class BaseKStoNet(BaseStoNet):
         if len(problem.X) < FEWEST_ROWS:
             reason = f"fewer than {FEWEST_ROWS} rows say too little: all values are the fixed defaults"
             return Choice({name: FIXED[name] for name in asked}, {"reason": reason, "table": []})
-        given = {name: getattr(self, name) for name in (*FIXED, "device")}
+        given = {name: getattr(self, name) for name in FIXED}
         thorough = self.tuning == "thorough"
         found = fast_choice(problem, given, seed=self._seed(), thorough=thorough, n_jobs=self.n_jobs)
         return Choice(found.parameters, {"reason": found.reason, "table": found.table})

@@ -90,5 +90,5 @@ class Expansion:
 
     @property
     def n_support(self) -> int:
-        """Rows (or features) kept, over all parts."""
-        return sum(part.coef.shape[2] for part in self.parts)
+        """Training rows (or features) kept, each counted once."""
+        return len(np.unique(np.concatenate([part.used for part in self.parts])))

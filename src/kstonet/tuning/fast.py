@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from kstonet.class_start import class_units
 from kstonet.gram import Kernel, make_kernel
+from kstonet.gram.kernels import RBF
 from kstonet.problem import Problem
 from kstonet.scaling import Scaler
 from kstonet.targets import ClassTargets
@@ -27,6 +28,7 @@ from kstonet.tuning.stationary import FAMILIES
 
 FEWEST_ROWS = 10  # fewer have nothing to choose by
 LARGEST_INVERSE = 12_000  # rows up to which a squared loss is affordable
+INVERSE_BYTES = 24  # per pair of rows, while an inverse is made: a copy, its factor and the result
 TWO_KERNELS_UP_TO = 5_000  # rows: two kernels are two inverses
 UNITS = 20  # of a regression; on validation rows six were 2 % behind the ridge regression, twenty 0.3 % ahead
 ITERATIONS = {"squared": 12, "epsilon_insensitive": 8}
@@ -53,7 +55,7 @@ def fast_choice(
         Training rows, all of positive weight.
     given : dict
         The estimator's ``kernel``, ``gamma``, ``length_scale``, ``C``, ``loss``, ``epsilon``, ``hidden_layer_sizes``,
-        ``max_iter``, ``n_average`` and ``device``; None is to be chosen.
+        ``max_iter`` and ``n_average``; None is to be chosen.
     seed : int
         Seed of the choice of rows.
     thorough : bool
@@ -73,17 +75,20 @@ def fast_choice(
     >>> X = np.random.default_rng(0).normal(size=(120, 3))
     >>> problem = Problem.of(Rows(X, np.sin(2 * X[:, 0])), NumericTargets)
     >>> names = ("kernel", "gamma", "length_scale", "C", "loss", "epsilon", "hidden_layer_sizes", "max_iter", "n_average")
-    >>> found = fast_choice(problem, dict.fromkeys(names) | {"device": None}, seed=0)
+    >>> found = fast_choice(problem, dict.fromkeys(names), seed=0)
     >>> found.parameters["loss"], found.parameters["hidden_layer_sizes"]
     ('squared', (20,))
     """
-    n, classes = len(problem.X), isinstance(problem.targets, ClassTargets)
+    n, classes, grams = len(problem.X), isinstance(problem.targets, ClassTargets), problem.grams
+    if not grams.allows():
+        grams.new(RBF())  # raises: it would be found after the choice
     columns = Scaler.fit(problem.columns, problem.weights).forward(problem.columns)
     with threadpool_limits(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
         found = _kernels(problem, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
     loss = given["loss"]
     if loss is None:
-        squared = n <= LARGEST_INVERSE and given["C"] is None and given["device"] is None
+        affordable = n <= LARGEST_INVERSE and grams.device is None and grams.allows(INVERSE_BYTES * n * n)
+        squared = affordable and given["C"] is None
         loss = "squared" if squared else "epsilon_insensitive"
     sizes = given["hidden_layer_sizes"]
     if sizes is None:
