@@ -194,6 +194,18 @@ class TrainingSettings:
         return replace(self, first=replace(self.first, **given), **changes)  # type: ignore[type-var]
 
 
+def units_given(parameters: dict[str, Any]) -> int | None:
+    """How many first-layer units the parameters are given for: as many as one of them has values, if any has several.
+
+    Examples
+    --------
+    >>> units_given({"kernel": ["rbf", "laplacian"], "C": 10.0}), units_given({"C": None})
+    (2, None)
+    """
+    several = (value for value in parameters.values() if not isinstance(value, str) and np.ndim(value) > 0)
+    return next((len(value) for value in several), None)
+
+
 def layer_sizes(given: Any) -> tuple[int, ...]:
     """``hidden_layer_sizes`` as a tuple."""
     return tuple(int(size) for size in np.atleast_1d(given).tolist())

@@ -12,7 +12,7 @@ from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, KSTONET_PARA
 from kstonet.estimators.regression import RegressionTask
 from kstonet.gram import Kernel
 from kstonet.problem import Problem
-from kstonet.settings import KernelLayerSettings, TrainingSettings
+from kstonet.settings import KernelLayerSettings, TrainingSettings, units_given
 from kstonet.targets import ClassTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
 from kstonet.tuning.fast import FEWEST_ROWS, fast_choice
@@ -115,8 +115,9 @@ class BaseKStoNet(BaseStoNet):
     def _given(self, name: str) -> Any:
         """The value of a parameter that is not chosen: what the user gave, or the fixed default."""
         value = getattr(self, name)
-        if value is None and name == "hidden_layer_sizes" and isinstance(self.kernel, list | tuple):
-            return (len(self.kernel),)  # one kernel per unit
+        if value is None and name == "hidden_layer_sizes":
+            units = units_given({each: getattr(self, each) for each in ("kernel", "gamma", "C", "epsilon")})
+            return FIXED[name] if units is None else (units,)
         return FIXED.get(name) if value is None else value
 
     def _first_layer(self) -> KernelLayerSettings:

@@ -7,8 +7,8 @@ What is kept is float64, and small: the support vectors and their coefficients.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -72,6 +72,15 @@ class Expansion:
 
     parts: tuple[ExpansionPart, ...]
     intercept: np.ndarray
+
+    @classmethod
+    def of(cls, parts: Iterable[ExpansionPart], intercept: np.ndarray) -> Expansion:
+        """Parts that keep the same rows share one copy of them."""
+        kept: list[ExpansionPart] = []
+        for part in parts:
+            twins = (one.basis for one in kept if np.array_equal(one.basis, part.basis))
+            kept.append(replace(part, basis=next(twins, part.basis)))
+        return cls(tuple(kept), intercept)
 
     def blocks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray, list[np.ndarray]]]:
         """Yield ``(rows, values, features)`` in blocks of bounded memory.

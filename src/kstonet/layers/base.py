@@ -158,7 +158,7 @@ class FirstLayer(Layer, Protocol):
         ...
 
     def noise_above(self, residual: float, slope: float) -> float:
-        """The automatic variance of the layers above, from a typical residual and a typical slope |∂ output / ∂ Y₁|."""
+        """The automatic variance of the layers above, from a typical residual and a typical slope ∂ output / ∂ Y₁."""
         ...
 
     def temperature(self) -> float:

@@ -139,8 +139,8 @@ class KernelLayer:
     def noise_above(self, residual: float, slope: float) -> float:
         """DEAD_ZONE·(typical residual)·(typical slope)/C.
 
-        A latent value of this layer leaves the ε-tube of its SVR only where the pull of the output, |residual|·|∂out/∂Y₁|/σ²,
-        exceeds C: residuals below C·σ²/|∂out/∂Y₁| are a dead zone that training cannot see. So the variance follows C, not
+        A latent value of this layer leaves the ε-tube of its SVR only where the pull of the output, residual·slope/σ² (the slope is ∂out/∂Y₁),
+        exceeds C: residuals below C·σ²/slope are a dead zone that training cannot see. So the variance follows C, not
         the other way round: the dead zone stays a fixed fraction of the residual, and raising C never blinds the training.
         Assumption 2-(v) (noise small enough that K-StoNet and KNN share their loss) points the same way.
         """
@@ -238,7 +238,7 @@ class KernelLayer:
             group.gram.expansion(np.stack([version.solutions[k].coef for version in versions]), group.units)
             for k, group in enumerate(self.groups)
         ]
-        return Expansion(tuple(parts), np.stack([version.intercept for version in versions]))
+        return Expansion.of(parts, np.stack([version.intercept for version in versions]))
 
     def values_at(self, X: np.ndarray) -> Callable[[Self], np.ndarray]:
         features = [np.concatenate([to_numpy(block) for _, block in group.gram.cross(X)]) for group in self.groups]

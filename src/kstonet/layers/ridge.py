@@ -241,8 +241,8 @@ class RidgeLayer:
 
     def expansion(self, versions: Sequence[Self], inputs: Any) -> Expansion:
         coef = np.stack([_solved(version.coef) for version in versions])
-        parts = tuple(group.gram.expansion(coef[:, group.units], group.units) for group in self.groups)
-        return Expansion(parts, np.stack([_solved(version.intercept) for version in versions]))
+        parts = [group.gram.expansion(coef[:, group.units], group.units) for group in self.groups]
+        return Expansion.of(parts, np.stack([_solved(version.intercept) for version in versions]))
 
     def values_at(self, X: np.ndarray) -> Callable[[Self], np.ndarray]:
         features = [np.concatenate([to_numpy(block) for _, block in group.gram.cross(X)]) for group in self.groups]

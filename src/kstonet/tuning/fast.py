@@ -20,6 +20,7 @@ from kstonet.gram import Kernel, make_kernel
 from kstonet.gram.kernels import RBF
 from kstonet.problem import Problem
 from kstonet.scaling import Scaler
+from kstonet.settings import units_given
 from kstonet.targets import ClassTargets
 from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
 from kstonet.tuning.choice import Choice
@@ -92,7 +93,8 @@ def fast_choice(
         loss = "squared" if squared else "epsilon_insensitive"
     sizes = given["hidden_layer_sizes"]
     if sizes is None:
-        sizes = (class_units(problem.targets.n_outputs),) if classes else (_units(given["kernel"]),)
+        units = units_given({name: given[name] for name in ("kernel", "gamma", "C", "epsilon")})
+        sizes = (units or (class_units(problem.targets.n_outputs) if classes else UNITS),)
     most = given["max_iter"] or (CLASS_ITERATIONS if classes else ITERATIONS[loss])
     parameters = {
         "gamma": "scale",  # without a say where the kernels bring their widths
@@ -114,10 +116,6 @@ def fast_choice(
         reason, table = found.reason, found.table
     kept = {name: value for name, value in given.items() if value is not None}
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
-
-
-def _units(kernel: Any) -> int:
-    return len(kernel) if isinstance(kernel, list | tuple) else UNITS
 
 
 def _kernels(
