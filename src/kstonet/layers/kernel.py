@@ -139,9 +139,10 @@ class KernelLayer:
     def noise_above(self, residual: float, slope: float) -> float:
         """DEAD_ZONE·(typical residual)·(typical slope)/C.
 
-        A latent value of this layer leaves the ε-tube of its SVR only where the pull of the output, residual·slope/σ² (the slope is ∂out/∂Y₁),
-        exceeds C: residuals below C·σ²/slope are a dead zone that training cannot see. So the variance follows C, not
-        the other way round: the dead zone stays a fixed fraction of the residual, and raising C never blinds the training.
+        A latent value of this layer leaves the ε-tube of its SVR only where the pull of the output, residual·slope/σ² with the
+        slope ∂out/∂Y₁, exceeds C: residuals below C·σ²/slope are a dead zone that training cannot see. So the variance follows
+        C, not the other way round: the dead zone stays a fixed fraction of the residual, and raising C never blinds the
+        training.
         Assumption 2-(v) (noise small enough that K-StoNet and KNN share their loss) points the same way.
         """
         return DEAD_ZONE * residual * max(slope, 1e-6) / self._typical_C
