@@ -37,6 +37,7 @@ MOST_FEATURES_ABSOLUTE = 64  # sums of absolute differences are no matrix produc
 PRIOR = 1.0  # of log scales; 0.5 and 1.5 differ by less than a hundredth, in favour of 1.5 where rows are few
 FINALISTS = 3
 LAST = 2
+FEWEST_PER_SCALE = 8  # rows per feature without which scales learn the rows: one width for all features then
 SIGNAL = 2.0  # standard errors by which the best of many candidates has to be better than the mean: one is what luck gives
 NO_SIGNAL = 1e3  # ridge where nothing is better than the mean
 
@@ -186,7 +187,8 @@ def automatic_choice(
 
         return work
 
-    learned = each(by_evidence(few, more, 25), plain)
+    many = n >= FEWEST_PER_SCALE * p
+    learned = each(by_evidence(few, more, 25), plain) if many else []
     if n > FEW_ROWS:
         learned = each(by_evidence(more, more, 15), learned[:FINALISTS])
         plain = each(more.judge_again, plain[:FINALISTS])
@@ -194,7 +196,7 @@ def automatic_choice(
     finalists = finalists[: FINALISTS if plenty else LAST]
     if n > MORE_ROWS:
         finalists = each(most.judge_again, finalists)
-    if n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1):
+    if many and (n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1)):
 
         def polished(start: Candidate) -> Candidate | None:
             scales, ridge = last.learned(start, "loo", centres[start.family.name], 20 if plenty else 8)
