@@ -7,6 +7,7 @@ import json
 import math
 import os
 import resource
+import shlex
 import subprocess
 import sys
 import time
@@ -77,7 +78,7 @@ def command_line(script: str) -> str:
     """The command as typed, without anybody's paths."""
     words = ["python", f"benchmarks/{script}"]
     for before, word in zip(["", *sys.argv[1:]], sys.argv[1:], strict=False):
-        words.append(FREE_OPTIONS.get(before, word))
+        words.append(FREE_OPTIONS.get(before, shlex.quote(word)))
     return " ".join(words)
 
 

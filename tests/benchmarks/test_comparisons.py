@@ -74,14 +74,14 @@ def test_a_run_is_resumed(script, tmp_path, monkeypatch):
         return part | ({"failed": "killed"} if part["fold"] == 1 and len(ran) < 3 else {"error": 0.5})
 
     monkeypatch.setattr(comparison, "run_part", run_part)
-    monkeypatch.setattr(sys, "argv", ["tabular.py", "--data", "/somewhere", "--folds", "0"])
+    monkeypatch.setattr(sys, "argv", ["tabular.py", "--data", "/somewhere", "--models", "kstonet none"])
     parts = [{"set": "waves", "n": 90, "fold": fold, "model": "one"} for fold in (0, 1)]
     for _ in range(2):
         results = comparison.Results(tmp_path / "results.json")
         comparison.run_all(Path("tabular.py"), parts, results, None, redo=False, limit_s=1.0)
     assert ran == [0, 1, 1]  # what failed is tried again, what is there is not
     stored = comparison.Results(tmp_path / "results.json")
-    assert stored.head["commands"] == ["python benchmarks/tabular.py --data DIR --folds 0"]
+    assert stored.head["commands"] == ["python benchmarks/tabular.py --data DIR --models 'kstonet none'"]
     assert len(stored.finished()) == 2
 
 
