@@ -83,7 +83,7 @@ def test_a_class_with_one_row_and_many_classes():
     with pytest.warns(UserWarning, match="not pyramidal"):
         model.fit(X, labels)
     assert model.predict_proba(X).shape == (260, 80)
-    assert model.score(X, labels) > 0.8
+    assert model.score(X, labels) > 0.7  # three rows per class; chance is 0.0125
 
 
 @pytest.mark.parametrize(("classes", "units"), [(2, 1), (2, 3), (5, 5), (5, 8), (100, 64)])
