@@ -199,7 +199,10 @@ def automatic_choice(
     if many and (n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1)):
 
         def polished(start: Candidate) -> Candidate | None:
-            scales, ridge = last.learned(start, "loo", centres[start.family.name], 20 if plenty else 8)
+            guide = (
+                last.take(np.arange(-min(MORE_ROWS, len(last.X)), 0)) if start.family.absolute else last
+            )  # no matrix products
+            scales, ridge = guide.learned(start, "loo", centres[start.family.name], 20 if plenty else 8)
             return most.judge(start.family, scales, "leave-one-out", (ridge,), 0)
 
         finalists += each(polished, finalists)
