@@ -218,7 +218,7 @@ def median(values: Sequence[float]) -> float:
 
 def notes(results: Results, absent: Iterable[str]) -> str:
     """What a reader must not overlook: models not measured, failures, warnings, changed sources."""
-    lines = [f"- {text}\n" for text in absent]
+    lines = [f"- {text}\n" for text in (*absent, *results.head.get("remarks", ()))]  # remarks are written by hand
     failed = [record for record in results.records.values() if "failed" in record]
     lines += [f"- {' '.join(map(str, key_of(record)))}: {record['failed']}.\n" for record in failed]
     warned: dict[str, list[str]] = {}
@@ -231,7 +231,7 @@ def notes(results: Results, absent: Iterable[str]) -> str:
         times = number(median(waits), 2)
         lines.append(
             f"- Other processes used the machine meanwhile: wall seconds were {times} times the CPU seconds in the\n"
-            "  median, on one thread. CPU seconds are inflated by it, too.\n"
+            "  median. CPU seconds are inflated by it, too.\n"
         )
     digests = {record["source"] for record in results.finished() if "source" in record}
     if len(digests) > 1:
@@ -243,7 +243,7 @@ def opening(results: Results, title: str) -> str:
     """Title, commands and versions."""
     commands = "".join(f"    {command}\n" for command in results.head["commands"])
     versions = ", ".join(f"{name} {value}" for name, value in results.head.get("versions", {}).items())
-    return f"# {title}\n\nMade by\n\n{commands}\nwith {versions}; one thread, one process at a time.\n\n"
+    return f"# {title}\n\nMade by\n\n{commands}\nwith {versions}; BLAS and OpenMP limited to one thread.\n\n"
 
 
 def draw_ratios(

@@ -241,7 +241,7 @@ NOTES = """\
 - Means over the splits. **÷ CatBoost**: geometric mean over the sets of the ratio to CatBoost's; for errors, which may be zero,
   after adding 0.005 to both. **wins**: sets with a smaller value than CatBoost's, and those with an equal one. **÷ SVC**:
   likewise beside the SVC.
-- **CPU s**: CPU seconds of `fit` on one thread, for kstonet with calibration and intervals, for the SVC with its search and
+- **CPU s**: CPU seconds of `fit`, for kstonet with calibration and intervals, for the SVC with its search and
   calibration.
 - **ECE**: expected calibration error of the most probable class, 15 bins; above zero by chance on small test sets.
 """

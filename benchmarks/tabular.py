@@ -189,7 +189,7 @@ def pooled(records: list[Record], field: str, name: str, n: int, model: str) -> 
 NOTES = f"""\
 - **Error**: test RMSE over the standard deviation of the test targets, mean over the folds. **÷ CatBoost**: geometric mean over
   the sets of its ratio to CatBoost's, over the folds that both have. **wins**: sets with a smaller error than CatBoost's there.
-- **CPU s**: CPU seconds of `fit` on one thread, median over sets and folds; for kstonet with its intervals, for the tuned SVR
+- **CPU s**: CPU seconds of `fit`, median over sets and folds; for kstonet with its intervals, for the tuned SVR
   with its search.
 - **Coverage** is pooled over the folds' test rows; widths and CRPS are in standard deviations of the test targets, means over
   the folds. CRPS of kstonet from {DRAWS} draws.
