@@ -167,10 +167,10 @@ def test_values_are_not_searched_for_nan_where_they_are_said_to_be_finite(estima
     ("name", "values"),
     {
         "hidden_layer_sizes": [np.nan, [[3]], (5, "a")],
-        "C": [[1, 2], "a"],
+        "C": [[1, -2], "a"],
         "epsilon": ["a", -1],
         "kernel": ["rfb"],
-        "gamma": [[1, 2]],
+        "gamma": [-1.0],
         "svr_tol": ["a", None, 0],
         "max_iter": ["a", 0, 1.5, np.inf, np.nan],
         "n_average": ["a", 0],

@@ -178,7 +178,7 @@ def test_degenerate_data_gives_sensible_fits():
         ({"hidden_layer_sizes": ()}, "hidden_layer_sizes"),
         ({"activation": "swish"}, "activation='swish'"),
         ({"C": -1.0}, "C=-1.0"),
-        ({"C": [1.0, 2.0]}, "one for each of the 5"),
+        ({"C": [1.0, 2.0], "hidden_layer_sizes": (5,)}, "one for each of the 5"),
         ({"epsilon": -1.0}, "epsilon=-1.0"),
         ({"friction": 0.0}, "friction=0.0"),
         ({"step_size": "small"}, "step_size='small'"),
