@@ -191,7 +191,10 @@ def test_few_rows():
         ({"kernel": "tuned", "C": "tune"}, "kernel='tuned' is unknown"),
         ({"noise_variance": "tuned"}, "noise_variance='tuned' must be"),
         ({"C": "tune", "max_iter": 0}, "max_iter=0"),
-        ({"C": "tune", "gamma": [0.1, 0.2]}, r"gamma=\(0.1, 0.2\): each must be .* one for each of the 5 first-layer units"),
+        (
+            {"hidden_layer_sizes": (5,), "C": "tune", "gamma": [0.1, 0.2]},
+            r"gamma=\(0.1, 0.2\): each must be .* one for each of the 5 first-layer units",
+        ),
         ({"hidden_layer_sizes": "tune", "C": [1.0, 2.0]}, r"hidden_layer_sizes='tune' tries .*C=\[1.0, 2.0\] must be one"),
     ],
 )
