@@ -126,12 +126,11 @@ def _kernels(
     if isinstance(kernel, list | tuple) or np.ndim(gamma) > 0:
         return None
     free = gamma is None and length_scale is None and (kernel is None or (isinstance(kernel, str) and kernel in FAMILIES))
+    names = tuple(FAMILIES) if kernel is None else (kernel,)
     if free:
-        names = tuple(FAMILIES) if kernel is None else (kernel,)
         classes = isinstance(problem.targets, ClassTargets)
         options: dict[str, Any] = {"classification": classes, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
         return automatic_choice(problem.X, columns, problem.weights, seed, **options)
-    names = tuple(FAMILIES) if kernel is None else (kernel,)
     made = [
         make_kernel(
             name,
