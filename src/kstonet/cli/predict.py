@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 import pandas as pd
@@ -49,7 +48,7 @@ def predict(
         stored = StoredModel.open(model)
         if not stored.model.trained_.has_intervals:
             output.note("the model was stored without intervals; only its predictions are given.")
-        X = stored.encoder.transform(stored.inputs(read_table(table, format_)), unknown)
+        X = stored.conformed(read_table(table, format_), unknown)
         predictions = prediction_table(stored.model, X, coverage)
         if out != STDIN:
             write_table(predictions, out)
@@ -77,8 +76,9 @@ def evaluate(
         stored = StoredModel.open(model)
         given = read_table(table, format_)
         y = stored.truth(given)
-        scores = score(stored.model, stored.encoder.transform(stored.inputs(given), unknown), y)
-        result = {"task": stored.target.task, "target": stored.target.name} | scores.to_dict() | {"notes": output.notes}
+        scores = score(stored.model, stored.conformed(given, unknown), y)
+        target = stored.known_target
+        result = {"task": target.task, "target": target.name} | scores.to_dict() | {"notes": output.notes}
         output.result(result, scores.shown())
 
 
@@ -105,12 +105,11 @@ def report(
 
         def taken_apart(place: str, kind: str | None) -> tuple[pd.DataFrame, pd.Series]:
             given = read_table(place, kind)
-            truth = pd.Series(stored.truth(given), index=given.index, name=stored.target.name)
-            return stored.encoder.conform(stored.inputs(given), unknown), truth
+            truth = pd.Series(stored.truth(given), index=given.index, name=stored.known_target.name)
+            return stored.conformed(given, unknown), truth
 
         X, y = taken_apart(table, format_)
         X_train, y_train = (None, None) if train is None else taken_apart(train, None)
-        encode = partial(stored.encoder.transform, unknown=unknown)
-        write_report(stored.model, X, y, out, title=title, encode=encode, X_train=X_train, y_train=y_train)
+        write_report(stored.model, X, y, out, title=title, X_train=X_train, y_train=y_train)
         output.say(f"Written to {out}")
         output.result({"out": out, "rows": len(y), "notes": output.notes})
