@@ -15,16 +15,13 @@ from kstonet.cli import main, training
 from kstonet.cli.tables import read_table
 from kstonet.metrics import coverage, crps_student
 from kstonet.persistence import read_metadata
-from kstonet.tables import TableEncoder
 
 
 def library_view(files, target):
     """Model, inputs and truth, without the command line."""
     table, path = files
-    frame = read_table(str(table))
-    encoder = TableEncoder.from_dict(read_metadata(path)["table"])
-    truth = frame[target] if target == "heat" else frame[target].astype(float)
-    return kstonet.load(path), encoder.transform(frame.drop(columns=target)), truth.to_numpy()
+    frame = pd.read_csv(table)
+    return kstonet.load(path), frame.drop(columns=target), frame[target].to_numpy()
 
 
 def test_predictions_are_the_librarys(run, regression, tmp_path):
@@ -210,7 +207,7 @@ def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
     message = run(*fit, code=2).stderr
     assert message.strip() == (
         "Error: values are missing: column 'area' in rows 3, 6, column 'city' in row 8. Fill them in, or let "
-        "impute=True (--impute) put the median or the most frequent value there."
+        "impute=True (--impute) put the median there, and missing categories aside."
     )
     assert not (tmp_path / "m.kstonet").exists()
     run(*fit, "--impute")
@@ -315,7 +312,7 @@ def test_a_model_of_the_library_is_shown_but_not_used(run, tmp_path, regression)
     kstonet.save(kstonet.StoNetRegressor(max_iter=2, random_state=0).fit(X, X[:, 0]), tmp_path / "m.kstonet")
     assert "StoNetRegressor" in run("info", tmp_path / "m.kstonet").stdout
     message = run("predict", tmp_path / "m.kstonet", regression[0], code=2).stderr
-    assert "holds a StoNetRegressor, but not the encoding of its table" in message
+    assert "holds a StoNetRegressor, but not the names of its columns" in message
     kstonet.save(kstonet.MultiTargetSVR().fit(X, X[:, 0]), tmp_path / "svr.kstonet")
     assert json.loads(run("info", tmp_path / "svr.kstonet", "--json").stdout)["class"] == "MultiTargetSVR"
 

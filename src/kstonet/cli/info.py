@@ -35,7 +35,7 @@ def info(
             "file": model,
             "bytes": Path(model).stat().st_size,
             "class": type(loaded).__name__,
-            "inputs": loaded.n_features_in_,
+            "inputs": loaded._n_encoded,
             "classes": plain(getattr(loaded, "classes_", None)),
             "parameters": plain(_changed(loaded)),
             "iterations": plain(loaded.n_iter_),

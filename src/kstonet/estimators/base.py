@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from kstonet._checks import require, whole
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
+from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.imputation import SAMPLERS
@@ -43,7 +44,9 @@ class Choice:
     how: dict[str, Any]
 
 
-class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseStoNet(
+    TableInputMixin, CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Everything the estimators share. Subclasses say what the first layer is, and what is predicted."""
 
     hidden_layer_sizes: Any
@@ -185,7 +188,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
         A kernel matrix keeps them, because prediction is given its columns as training was.
         """
-        rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise)
+        rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise, self._indicators)
         return rows if self._pairwise else rows.that_count()
 
     def _problem(self, rows: Rows) -> Problem:
@@ -243,7 +246,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
     def _check_X(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._read(X)
 
     def transform(self, X: Any) -> np.ndarray:
         """The last hidden layer (before its activation) of the last iterate: a sufficient reduction of X.
@@ -286,10 +289,9 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     def _pairwise(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._pairwise
-        return tags
+    @property
+    def _takes_kernel_values(self) -> bool:
+        return self._pairwise
 
 
 class _Publisher(Observer):

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kstonet._checks import both_or_neither
 from kstonet.estimators.base import BaseStoNet
@@ -51,13 +51,13 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         self
         """
         callbacks = fit_tasks(self, X, y, sample_weight)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = self._learn(X, y, sample_weight)
         check_classification_targets(y)
         rows = self._rows(X, y, sample_weight)
         known = known_classes(rows)
         validation = None
         if both_or_neither(X_val, y_val, ("X_val", "y_val"), "validation"):
-            X_val, y_val = validate_data(self, X_val, dtype=np.float64, reset=False), np.asarray(y_val)
+            X_val, y_val = self._read(X_val), np.asarray(y_val)
             check_consistent_length(X_val, y_val)
             unknown = set(y_val.tolist()) - set(known.classes.tolist())
             if unknown:

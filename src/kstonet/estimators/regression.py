@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from kstonet._checks import both_or_neither
 from kstonet.estimators.base import BaseStoNet
@@ -41,11 +41,11 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         self
         """
         callbacks = fit_tasks(self, X, y, sample_weight)
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        X, y = self._learn(X, y, sample_weight, multi_output=True, y_numeric=True)
         rows = self._rows(X, y.astype(np.float64), sample_weight)
         validation = None
         if both_or_neither(X_val, y_val, ("X_val", "y_val"), "validation"):
-            X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
+            X_val = self._read(X_val)
             y_val = check_array(y_val, dtype=np.float64, ensure_2d=False, input_name="y_val")
             check_consistent_length(X_val, y_val)
             if y_val.shape[1:] != y.shape[1:]:

@@ -19,6 +19,7 @@ from kstonet._records import SHAPES
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
 from kstonet.persistence.errors import ModelFileError
+from kstonet.tables.encoding import EMPTY, KINDS_OF_COLUMNS, TableEncoding
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
@@ -108,6 +109,16 @@ def check_kernel(kernel: Kernel | None, features: int) -> None:
     """Length scales go with the features."""
     scale = None if kernel is None else kernel.length_scale
     expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
+
+
+def check_encoding(encoding: TableEncoding, columns: int) -> None:
+    """The encoding of a table against its number of columns."""
+    expect(len(encoding.fill) == columns, "there is not one column to encode per feature")
+    expect(all(0 <= j < columns for j in encoding.special), "columns are encoded that X does not have")
+    for each in encoding.special.values():
+        expect(each.kind in KINDS_OF_COLUMNS, f"a column holds {each.kind!r:.40}")
+        expect(each.kind != EMPTY or not each.indicated, "a column without values is encoded")
+    expect(encoding.n_outputs >= 1, "no column of X is encoded")
 
 
 def check_expansion(expansion: Expansion, features: int) -> None:
