@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import minimize
 
-from kstonet.tuning.halves import CholeskyFactor, mirrored
+from kstonet.gram.halves import CholeskyFactor, mirrored
 from kstonet.tuning.stationary import Family
 
 Objective = Literal["evidence", "loo"]

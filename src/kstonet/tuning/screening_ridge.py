@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kstonet.tuning.halves import CholeskyFactor
+from kstonet.gram.halves import CholeskyFactor
 
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
 MIDDLE = 4  # where a climb starts

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import get_blas_funcs
 
+from kstonet.gram.halves import mirrored, upper_blocks
 from kstonet.gram.kernels import RBF, Kernel, Laplacian, Matern, squared_distances
-from kstonet.tuning.halves import mirrored, upper_blocks
 
 NEAR, NEAR_SINGLE = (
     1e-6,

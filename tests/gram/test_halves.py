@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kstonet.tuning.halves import CholeskyFactor, mirrored, upper_blocks
+from kstonet.gram.halves import CholeskyFactor, mirrored, upper_blocks
 
 
 @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-9), (np.float32, 1e-4)])
