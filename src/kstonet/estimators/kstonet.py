@@ -14,7 +14,7 @@ from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, KSTONET_PARA
 from kstonet.estimators.regression import RegressionTask
 from kstonet.gram import Kernel
 from kstonet.problem import Problem
-from kstonet.settings import KernelLayerSettings, TrainingSettings, units_given
+from kstonet.settings import FIXED, KernelLayerSettings, TrainingSettings, units_given
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
 from kstonet.tuning.fast import FEWEST_ROWS, fast_choice
@@ -24,19 +24,6 @@ from kstonet.tuning.search import search
 
 TUNINGS = ("fast", "thorough", "none")
 LOSSES = ("squared", "epsilon_insensitive")
-
-#: What a parameter is that is left out and not chosen.
-FIXED: dict[str, Any] = {
-    "hidden_layer_sizes": (5,),
-    "kernel": "rbf",
-    "gamma": "scale",
-    "length_scale": None,
-    "C": 10.0,
-    "loss": "epsilon_insensitive",
-    "epsilon": 0.01,
-    "max_iter": 40,
-    "n_average": 10,
-}
 
 
 class BaseKStoNet(BaseStoNet):
