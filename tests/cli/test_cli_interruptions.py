@@ -10,7 +10,7 @@ from kstonet import observers, targets
 from kstonet.cli import predict
 from kstonet.estimators.callbacks import UserCallback
 from kstonet.layers.ridge import RidgeLayer
-from kstonet.tuning import automatic
+from kstonet.tuning import judging
 from kstonet.uncertainty import calibration
 from kstonet.uncertainty.network import NetworkUncertainty
 
@@ -73,7 +73,7 @@ def test_before_the_first_iteration(fit, interrupt):
 
 
 def test_while_kernel_and_width_are_chosen(fit, interrupt):
-    interrupt(automatic, "_best_width")
+    interrupt(judging.Rows, "best_width")
     result, columns = fit()
     assert columns is None
     assert result.stderr.endswith("Error: interrupted.\n")
