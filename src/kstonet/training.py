@@ -36,6 +36,7 @@ def train(
     settings: TrainingSettings,
     observers: Sequence[Observer] = (),
     resumption: Resumption | None = None,
+    predicted: Callable[[], np.ndarray] | None = None,
 ) -> TrainedNetwork:
     """Run Algorithm 1 and prepare the intervals.
 
@@ -52,6 +53,9 @@ def train(
         Hear of every iteration, in this order, and may ask to stop.
     resumption : Resumption, optional
         Go on from there instead of from a random start.
+    predicted : callable, optional
+        Makes the out-of-sample predictions (n, k) of the training rows that residuals="crossfit" asks for, in units of
+        training; by default they come from a continuation of this training.
 
     Returns
     -------
@@ -69,16 +73,21 @@ def train(
     >>> bool(abs(network.mean(X) - np.sin(X[:, 0])).max() < 0.5)
     True
     """
-    return _Training(problem, settings, observers, resumption).run()
+    return _Training(problem, settings, observers, resumption, predicted).run()
 
 
 class _Training:
     """One training: the chains one after the other, and what predictions will average."""
 
     def __init__(
-        self, problem: Problem, settings: TrainingSettings, observers: Sequence[Observer], resumption: Resumption | None
+        self,
+        problem: Problem,
+        settings: TrainingSettings,
+        observers: Sequence[Observer],
+        resumption: Resumption | None,
+        predicted: Callable[[], np.ndarray] | None,
     ) -> None:
-        self.problem, self.settings, self.observers = problem, settings, observers
+        self.problem, self.settings, self.observers, self.predicted = problem, settings, observers, predicted
         self.inputs = settings.first.inputs(problem)
         self.history: list[dict[str, Any]] = [] if resumption is None else list(resumption.history)
         self.starts: Iterable[IROState] = self._new_starts() if resumption is None else resumption.states
@@ -193,7 +202,7 @@ class _Training:
         problem, residuals = self.problem, self.settings.residuals
         assert residuals is not None
         self._begins("intervals")
-        end = TrainingEnd(states, problem.X, self.inputs, problem.outputs, problem.weights, self.settings.loop)
+        end = TrainingEnd(states, problem.X, self.inputs, problem.outputs, problem.weights, self.settings.loop, self.predicted)
 
         def prepared(residuals: str) -> TrainedNetwork:
             uncertainty = NetworkUncertainty.of(model.expansion, states, self.inputs, problem.outputs, problem.weights)

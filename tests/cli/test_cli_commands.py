@@ -287,7 +287,7 @@ def test_bad_files_are_refused_before_the_work(run, tmp_path, regression, monkey
         assert "is not yours to write to" in run(*fit, tmp_path / "m.kstonet", code=2).stderr
     assert "is not a stored model" in run("info", table, code=2).stderr
     assert "is not a file" in run("info", tmp_path / "none.kstonet", code=2).stderr
-    assert "use --format" in run("predict", path, table, "--out", tmp_path / "p.xlsx", code=2).stderr
+    assert "use --format" in run("predict", path, table, "--out", tmp_path / "p.ods", code=2).stderr
     assert "coverage=[95.0] must lie strictly between 0 and 1" in run("predict", path, table, "--coverage", 95, code=2).stderr
 
 

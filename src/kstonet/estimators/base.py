@@ -97,6 +97,10 @@ class BaseStoNet(
         """Values for the parameters asked for, by a search on the training rows."""
         raise NotImplementedError
 
+    def _predicted(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Callable[[], np.ndarray] | None:
+        """What makes out-of-sample predictions of the training rows, where a continued training makes them too good."""
+        return None
+
     # -- parameters ----------------------------------------------------------------------------------------------------------
 
     def _given(self, name: str) -> Any:
@@ -196,6 +200,7 @@ class BaseStoNet(
         problem, settings = self._problem(rows), self._settings()
         asked = self._asked()
         resumption = self._resumption(problem, asked)
+        predicted = self._predicted(asked, problem, settings)
         choice = self._kept_choice() if resumption else self._choose(asked, problem, settings) if asked else None
         if choice is not None:
             settings = settings.with_parameters(choice.parameters)
@@ -204,7 +209,7 @@ class BaseStoNet(
             problem = problem.with_validation(validation)
         ends = Ends()
         watching = [ends, *self._observers(settings, resumption), *observers]
-        trained = train(problem, replace(settings, seed=self._seed()), watching, resumption)
+        trained = train(problem, replace(settings, seed=self._seed()), watching, resumption, predicted)
         if choice is not None:
             trained.history[0]["tuning"] = choice.how["reason"]
         self.trained_, self._X_fit = trained, problem.X  # a report tells rows that were seen in training from new ones

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from kstonet._checks import require
 from kstonet.estimators.base import BaseStoNet, Choice
 from kstonet.estimators.classification import ClassificationTask
@@ -12,28 +14,16 @@ from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, KSTONET_PARA
 from kstonet.estimators.regression import RegressionTask
 from kstonet.gram import Kernel
 from kstonet.problem import Problem
-from kstonet.settings import KernelLayerSettings, TrainingSettings, units_given
-from kstonet.targets import ClassTargets
+from kstonet.settings import FIXED, KernelLayerSettings, TrainingSettings, units_given
+from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
 from kstonet.tuning.fast import FEWEST_ROWS, fast_choice
 from kstonet.tuning.parts import larger_part, validation_parts
+from kstonet.tuning.refits import refit_folds, refitted_predictions
 from kstonet.tuning.search import search
 
 TUNINGS = ("fast", "thorough", "none")
 LOSSES = ("squared", "epsilon_insensitive")
-
-#: What a parameter is that is left out and not chosen.
-FIXED: dict[str, Any] = {
-    "hidden_layer_sizes": (5,),
-    "kernel": "rbf",
-    "gamma": "scale",
-    "length_scale": None,
-    "C": 10.0,
-    "loss": "epsilon_insensitive",
-    "epsilon": 0.01,
-    "max_iter": 40,
-    "n_average": 10,
-}
 
 
 class BaseKStoNet(BaseStoNet):
@@ -154,6 +144,15 @@ class BaseKStoNet(BaseStoNet):
         thorough = self.tuning == "thorough"
         found = fast_choice(problem, given, seed=self._seed(), thorough=thorough, n_jobs=self.n_jobs)
         return Choice(found.parameters, {"reason": found.reason, "table": found.table})
+
+    def _predicted(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Callable[[], np.ndarray] | None:
+        searched = any(is_tune(getattr(self, name)) for name in TUNABLE)  # a search is too expensive to be done again
+        folds = refit_folds(len(problem.X))
+        if not asked or searched or not folds or not isinstance(problem.targets, NumericTargets):
+            return None
+        return lambda: refitted_predictions(
+            problem, settings, lambda part: self._choose(asked, part, settings).parameters, folds
+        )
 
     def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
         """Values for the parameters that are "tune", by training networks on validation parts."""

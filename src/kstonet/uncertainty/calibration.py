@@ -6,7 +6,7 @@ learns the temperature of its logits and the scale of their variance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ class TrainingEnd:
     outputs: np.ndarray
     weights: np.ndarray | None
     settings: IROSettings
+    predicted: Callable[[], np.ndarray] | None = None  # makes out-of-sample predictions, where the training has better ones
 
 
 @storable()
@@ -62,10 +63,15 @@ class IntervalCalibration:
             return cls(noise, StudentFactor(noise.df))
         moments = left_out_moments(uncertainty, end.states, end.inputs)
         if residuals == "crossfit":
-            folds = regression_folds(len(end.outputs))
-            predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds)
-            moments = replace(moments, mean=predicted)
+            moments = replace(moments, mean=cls._predicted(end))
         return cls.of_residuals(end.outputs, moments, end.weights)
+
+    @staticmethod
+    def _predicted(end: TrainingEnd) -> np.ndarray:
+        if end.predicted is not None:
+            return end.predicted()
+        folds = regression_folds(len(end.outputs))
+        return cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds)
 
     @classmethod
     def of_residuals(cls, outputs: np.ndarray, moments: Moments, weights: np.ndarray | None) -> IntervalCalibration:
@@ -75,7 +81,7 @@ class IntervalCalibration:
         other = sum(part for source, part in variances.items() if source != FIRST_LAYER)
         rows = moments.mean, variances[FIRST_LAYER], np.asarray(other)
         noise = NoiseModel.of_residuals(residuals, *rows, weights)
-        deviations = np.maximum(np.sqrt(noise.variances(*rows)), EXACT)
+        deviations = np.maximum(np.sqrt(noise.left_out_variances(residuals, *rows, weights)), EXACT)
         counted = np.ones(len(residuals), dtype=bool) if weights is None else weights > 0
         factor = ConformalFactor.of(residuals[counted], deviations[counted], noise.df)
         return cls(noise, factor, factor)

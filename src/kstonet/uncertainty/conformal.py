@@ -52,7 +52,7 @@ class ConformalFactor:
     For exchangeable rows an interval of mean ± factor·std covers a new observation with probability at least ``coverage``
     (and at most 1/(n + 1) more), whatever the distribution: the factor is the ⌈(n + 1)·coverage⌉-th smallest of n scores, and
     infinite where n is too small for the coverage asked. With ``df`` Student's t goes on there, where it is beyond the scores:
-    a finite interval, without the guarantee.
+    a finite interval, without the guarantee, of at most n - 1 degrees of freedom, as the deviation is estimated from n rows.
 
     Parameters
     ----------
@@ -87,5 +87,6 @@ class ConformalFactor:
         factor = np.asarray(padded[np.clip(rank, 0, n + 1)])
         if self.df is None:
             return factor
-        beyond = StudentFactor(self.df)(coverage).reshape(*coverage.shape, *(1,) * (self.scores.ndim - 1))
+        few = t.ppf(0.5 + 0.5 * coverage, max(n - 1, 1))
+        beyond = np.maximum(StudentFactor(self.df)(coverage), few).reshape(*coverage.shape, *(1,) * (self.scores.ndim - 1))
         return np.where(np.isfinite(factor), factor, np.maximum(beyond, padded[n]))
