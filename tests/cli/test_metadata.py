@@ -47,6 +47,6 @@ def test_must_be_a_dict(tmp_path):
         read_metadata(path)
 
 
-@pytest.mark.parametrize("path", sorted(STORED.glob("v1_*.kstonet")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(STORED.glob("*.kstonet")), ids=lambda path: path.name)
 def test_older_files_have_none(path):
     assert read_metadata(path) is None
