@@ -317,6 +317,19 @@ def test_a_model_of_the_library_is_shown_but_not_used(run, tmp_path, regression)
     assert json.loads(run("info", tmp_path / "svr.kstonet", "--json").stdout)["class"] == "MultiTargetSVR"
 
 
+def test_a_model_of_a_data_frame_saved_from_python_predicts(run, tmp_path, flats):
+    X, y = flats.drop(columns="price"), flats["price"]
+    X.loc[::9, "city"] = None
+    model = kstonet.StoNetRegressor(max_iter=2, random_state=0).fit(X, y)
+    kstonet.save(model, tmp_path / "m.kstonet")
+    X[X.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)  # in another order, as text, with missing values
+    run("predict", tmp_path / "m.kstonet", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+    predictions = read_table(str(tmp_path / "p.csv")).astype(float)
+    np.testing.assert_array_equal(predictions[["lower_95", "upper_95"]], model.predict_interval(X))
+    message = run("evaluate", tmp_path / "m.kstonet", tmp_path / "new.csv", code=2).stderr
+    assert "was saved from Python and does not name its target" in message
+
+
 def test_info(run, regression, classification):
     shown = run("info", regression[1]).stdout
     for words in ("KStoNetRegressor", "'price', regression", "80 rows, 4 iterations", "Bern, Genève, Zürich", "refused"):

@@ -37,8 +37,8 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Training rows. Missing values are NaN; columns of a data frame may hold truth values and categories.
         y : array-like of shape (n_samples,)
             Their labels, of any type.
         sample_weight : array-like of shape (n_samples,), optional

@@ -70,8 +70,10 @@ SHARED_ATTRIBUTES = """
         and iterations, support vectors, seconds per part.
     n_iter_ : int
         Number of iterations done.
+    encoding_ : TableEncoding
+        How the columns of X become numbers: what stands in for missing values, and the categories.
     n_features_in_ : int
-        Number of columns of X.
+        Number of columns of X, before they are encoded.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X, where all of them are strings.
 """

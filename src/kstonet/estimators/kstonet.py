@@ -207,6 +207,16 @@ class KStoNetRegressor(RegressionTask, BaseKStoNet):
     >>> model = KStoNetRegressor(max_iter=10, random_state=0).fit(X, y)
     >>> round(model.score(X, y), 2) > 0.98
     True
+
+    Data frames may have missing values and categories:
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({{"x": X[:, 0], "sign": np.where(np.arange(100) % 2, "plus", "minus")}})
+    >>> table.loc[::10, "x"] = np.nan
+    >>> model.fit(table, np.where(table["sign"] == "plus", y, -y)).predict_interval(table).shape
+    (100, 2)
+    >>> model.encoding_.output_names(model.feature_names_in_)
+    ['x', 'sign=minus', 'sign=plus']
     """
 
 

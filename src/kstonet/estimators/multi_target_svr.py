@@ -81,8 +81,10 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
         The whole record: primal and dual values, margin and bounded sets, KKT distance, factorisations, seconds.
     kernel_ : Kernel
         With ``gamma`` resolved.
+    encoding_ : TableEncoding
+        How the columns of X become numbers: what stands in for missing values, and the categories.
     n_features_in_ : int
-        Columns of X.
+        Columns of X, before they are encoded.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, where all are strings.
 

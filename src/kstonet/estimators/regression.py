@@ -27,8 +27,8 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Training rows. Missing values are NaN; columns of a data frame may hold truth values and categories.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Their targets.
         sample_weight : array-like of shape (n_samples,), optional

@@ -144,7 +144,7 @@ class TableEncoder:
         Returns
         -------
         pandas.DataFrame
-            Of numbers, truth values and categories; a missing value stays missing.
+            Its columns hold numbers, truth values and categories; a missing value stays missing.
         """
         import pandas as pd
 

@@ -117,7 +117,7 @@ class TableEncoding:
 
     @classmethod
     def of(cls, columns: Sequence[Column], weights: np.ndarray | None = None) -> TableEncoding:
-        """Learn from training rows; those of weight zero are not looked at."""
+        """Learn from training rows; those of weight zero are left out."""
         if weights is not None:
             columns, weights = [column.taken(weights > 0) for column in columns], weights[weights > 0]
         learnt = [_learnt(column, weights) for column in columns]

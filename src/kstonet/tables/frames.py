@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"
-TEXT, DATE = "text", "date"  # what a type may say besides: objects that have to be looked at; dates and times
+TEXT, DATE = "text", "date"  # what a type may say besides: objects whose values decide; dates and times
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def is_frame(table: Any) -> bool:
 
 
 def object_table(table: Any) -> Any:
-    """The table where its columns have to be looked at one by one; None for numbers alone, which are an array at once.
+    """The table where its columns have to be read one by one; None for numbers alone, which are an array at once.
 
     Those are data frames with a column that is not of a numeric type, and arrays or lists of rows that hold text.
 
