@@ -10,8 +10,7 @@ from kstonet import observers, targets
 from kstonet.cli import predict
 from kstonet.estimators.callbacks import UserCallback
 from kstonet.layers.ridge import RidgeLayer
-from kstonet.tuning import judging
-from kstonet.uncertainty import calibration
+from kstonet.tuning import judging, refits
 from kstonet.uncertainty.network import NetworkUncertainty
 
 
@@ -80,7 +79,7 @@ def test_while_kernel_and_width_are_chosen(fit, interrupt):
 
 
 def test_while_intervals_are_calibrated(fit, interrupt):
-    interrupt(calibration, "cross_fitted")
+    interrupt(refits, "train", call=2)  # of a choice and training without some of the rows
     result, columns = fit()
     assert "Note: interrupted while intervals were prepared" in result.stderr
     assert json.loads(result.stdout)["iterations"] == 6
