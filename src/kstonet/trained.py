@@ -20,7 +20,7 @@ from kstonet.network import forward_above
 from kstonet.scaling import Scaler
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
-from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor
+from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, SkewedFactor
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution, probabilities
 from kstonet.uncertainty.logits import best_temperature, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty
@@ -48,7 +48,7 @@ class TrainedNetwork:
     history : list of dict
         One record per iteration.
     residuals : str or None
-        Which residuals the calibration was learnt from: "crossfit", "loo", "training", or None without intervals.
+        Which residuals the calibration was learnt from: "local", "crossfit", "loo", "training", or None without intervals.
     uncertainty : NetworkUncertainty, optional
         The moments of the outputs; None for a model that gives means only.
     calibration : IntervalCalibration or ProbabilityCalibration, optional
@@ -171,6 +171,9 @@ class TrainedNetwork:
         noise, size = self.calibration.noise, targets.scaler.scale
         parts = {NOISE: noise.noise(moments.mean)} | noise.scaled(moments.parts)
         parts = {source: size[:, None] * part * size for source, part in parts.items()}
+        local = self.calibration.scales(self.scaler.forward(X), moments.mean)
+        if local is not None:
+            parts = {source: local[:, :, None] * part * local[:, None, :] for source, part in parts.items()}
         means = targets.scaler.backward(moments.mean)
         return PredictiveDistribution(means, parts, targets.single, noise.df, self.calibration.factor)
 
@@ -211,7 +214,8 @@ class TrainedNetwork:
             return replace(self, calibration=replace(self._probability_calibration, temperature=temperature))
         found = self.distribution(X)
         assert isinstance(self.calibration, IntervalCalibration)
-        factor = ConformalFactor.of(y.reshape(found.means.shape) - found.means, found.deviations)
+        kind = SkewedFactor if isinstance(self.calibration.factor, SkewedFactor) else ConformalFactor
+        factor = kind.of(y.reshape(found.means.shape) - found.means, found.deviations)
         return replace(self, calibration=replace(self.calibration, factor=factor))
 
     def _own_calibration(self) -> IntervalCalibration | ProbabilityCalibration:
