@@ -92,6 +92,16 @@ def test_constant_noise_stays_constant():
     assert fooled <= 5
 
 
+def test_rows_that_occur_twice_do_not_deceive():
+    """Half of the rows have next to no residual since their twin is among the others: likely, but intervals gain nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    twins = rng.uniform(size=600) < 0.3
+    z = np.where(twins, 1e-3, 1.0)[:, None] * rng.normal(size=(600, 1))
+    found = learn_scale(RBF(gamma=0.25), X, X[:, :1], z / z.std(), 2.6, None)
+    assert found.scale is None
+
+
 def test_scale_of_every_output_is_learnt_on_its_own():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(800, 2))

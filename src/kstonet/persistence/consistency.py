@@ -187,9 +187,11 @@ def _check_intervals(calibration: IntervalCalibration, outputs: int, features: i
 
 def _check_probabilities(calibration: ProbabilityCalibration, outputs: int) -> None:
     expect(calibration.temperature > 0 and calibration.variance_scale > 0, "the calibration is not positive")
-    if calibration.out_of_sample is not None:
-        expect(len(calibration.out_of_sample) in (2, 3), "calibration rows are not labelled")
-        logits, codes, *weights = calibration.out_of_sample
+    for rows in (calibration.out_of_sample, calibration.given):
+        if rows is None:
+            continue
+        expect(len(rows) in (2, 3), "calibration rows are not labelled")
+        logits, codes, *weights = rows
         labelled = logits.shape == (len(codes), outputs) and within(codes, outputs)
         expect(labelled, "calibration rows are not labelled")
         expect([w.shape for w in weights] in ([], [codes.shape]), "there is not one weight per calibration row")

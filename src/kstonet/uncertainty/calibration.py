@@ -119,11 +119,14 @@ class ProbabilityCalibration:
         Multiplies the variance of the logits.
     out_of_sample : tuple of ndarray, optional
         Out-of-sample logits of the training rows, their class codes and, if there are any, their weights.
+    given : tuple of ndarray, optional
+        Logits and class codes of the rows that replaced them in a later calibration.
     """
 
     temperature: float = 1.0
     variance_scale: float = 1.0
     out_of_sample: tuple[np.ndarray, ...] | None = None
+    given: tuple[np.ndarray, ...] | None = None
 
     @classmethod
     def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:

@@ -151,7 +151,7 @@ class SkewedFactor:
 
 Factor = NormalFactor | StudentFactor | ConformalFactor | SkewedFactor
 
-JUDGED_AT = 0.9  # the coverage at which two tails are compared with one
+JUDGED_AT = 0.9  # the coverage at which intervals are compared
 CERTAIN = 2.0  # standard errors by which they must be better
 
 

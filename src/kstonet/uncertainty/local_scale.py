@@ -12,8 +12,9 @@ all ridges, and values with a row left out follow from the leverages. (Least squ
 a half times the variance at normal errors.)
 
 The ridge is chosen by the log-density of the left-out values, and in doubt for the constant: the largest ridge within one
-standard error of the best, and none at all unless it is better than the constant by more than one standard error. The scores of
-the conformal factor are made with the left-out values, too.
+standard error of the best, of those that are better than the constant by more than one standard error in log-density and in the
+score of 90 % intervals. (Log-density alone is deceived by rows that occur twice: their residuals are next to nothing.) The
+scores of the conformal factor are made with the left-out values, too.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from scipy.special import gammaln
 from kstonet._records import storable
 from kstonet.gram.expansion import ExpansionPart
 from kstonet.gram.kernels import RBF, Kernel
+from kstonet.uncertainty.conformal import JUDGED_AT
 from kstonet.uncertainty.noise_model import FEWEST_DF, MOST_DF
 
 FEWEST_ROWS = 40  # fewer say nothing about where errors are large
@@ -215,7 +217,7 @@ def _chosen(smoother: _Smoother, z: np.ndarray, df: float) -> _Fit | None:
     if not np.average(z**2, weights=weights) > 0.0:  # residuals that are none
         return None
     effective = weights.sum() ** 2 / (weights**2).sum()
-    constant = _log_density(z, np.zeros_like(z), df)
+    constant, width = _log_density(z, np.zeros_like(z), df), _interval_loss(z, np.zeros_like(z), weights)
 
     def ahead(first: np.ndarray, second: np.ndarray) -> bool:
         """Whether one row of log-densities is better than another by more than a standard error."""
@@ -230,8 +232,25 @@ def _chosen(smoother: _Smoother, z: np.ndarray, df: float) -> _Fit | None:
         best = max(fits, key=lambda fit: float(np.average(fit.scores, weights=weights)))
         if best is not fits[-1] and ahead(best.scores, fits[-1].scores):
             break
-    fit = next(fit for fit in fits if fit is best or not ahead(best.scores, fit.scores))
-    return fit if ahead(fit.scores, constant) else None
+    better = [
+        fit
+        for fit in fits
+        if ahead(fit.scores, constant) and ahead(width, _interval_loss(z, fit.left_out, weights))  # a loss: smaller is better
+    ]
+    if not better:
+        return None
+    best = max(better, key=lambda fit: float(np.average(fit.scores, weights=weights)))
+    return next(fit for fit in better if fit is best or not ahead(best.scores, fit.scores))
+
+
+def _interval_loss(z: np.ndarray, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Winkler's score of conformal intervals ±q·exp(η) of every row."""
+    size = np.exp(eta)
+    ratio = np.abs(z) / size
+    order = np.argsort(ratio)
+    reached = np.cumsum(weights[order])
+    q = ratio[order[np.searchsorted(reached, JUDGED_AT * reached[-1])]]
+    return np.asarray(2.0 * q * size + 2.0 / (1.0 - JUDGED_AT) * np.maximum(np.abs(z) - q * size, 0.0))
 
 
 def _from_last(fits: list[_Fit], zero: np.ndarray) -> Iterator[tuple[float, np.ndarray]]:
