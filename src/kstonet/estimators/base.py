@@ -33,7 +33,7 @@ from kstonet.targets import Targets
 from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
-RESIDUALS = ("crossfit", "loo", "training", None)
+RESIDUALS = ("auto", "crossfit", "loo", "training", None)
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class BaseStoNet(
     trained_: TrainedNetwork
     _X_fit: np.ndarray
     _targets: ClassVar[type[Targets]]
+    _residuals_known: ClassVar[tuple[str | None, ...]] = RESIDUALS
 
     # -- what subclasses answer ----------------------------------------------------------------------------------------------
 
@@ -120,7 +121,7 @@ class BaseStoNet(
             "friction": (lambda v: 0 < v <= 1, "in (0, 1]; 1 is Langevin Monte Carlo"),
             "sampler": (lambda v: v in SAMPLERS, f"one of {', '.join(SAMPLERS)}"),
             "upper_layer": (lambda v: v in UPPER_LAYERS, f"one of {', '.join(UPPER_LAYERS)}"),
-            "residuals": (lambda v: v in RESIDUALS, "one of 'crossfit', 'loo', 'training' or None"),
+            "residuals": (lambda v: v in self._residuals_known, f"one of {', '.join(map(repr, self._residuals_known))}"),
             "temperature": (
                 lambda v: v == "auto" if isinstance(v, str) else v > 0 or (v == 0 and self.sampler == "sghmc"),
                 "'auto' or positive (0, which follows the gradient only, needs sampler='sghmc')",
@@ -172,7 +173,7 @@ class BaseStoNet(
             upper_layer=self.upper_layer,
             penalty=self.penalty,
             iro=loop,
-            residuals=self.residuals,
+            residuals="crossfit" if self.residuals == "auto" else self.residuals,
             max_iter=self._given("max_iter"),
             n_average=self._given("n_average"),
             n_chains=self.n_chains,

@@ -46,7 +46,7 @@ class BaseKStoNet(BaseStoNet):
         penalty: str = "lasso",
         upper_layer: str = "dense",
         alpha: Any = "auto",
-        residuals: str | None = "crossfit",
+        residuals: str | None = "auto",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
@@ -121,7 +121,8 @@ class BaseKStoNet(BaseStoNet):
         tuned = {name for name in TUNABLE if is_tune(getattr(self, name))}
         if tuned or self.tuning == "none":
             return tuned
-        return {name for name in FIXED if getattr(self, name) is None}
+        noise = {"residuals"} if self.residuals == "auto" and "local" in self._residuals_known else set()
+        return {name for name in FIXED if getattr(self, name) is None} | noise
 
     def _check_parameters(self) -> None:
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
@@ -139,11 +140,13 @@ class BaseKStoNet(BaseStoNet):
             return self._searched(asked, problem, settings)
         if len(problem.X) < FEWEST_ROWS:
             reason = f"fewer than {FEWEST_ROWS} rows say too little: all values are the fixed defaults"
-            return Choice({name: FIXED[name] for name in asked}, {"reason": reason, "table": []})
+            fixed = FIXED | {"residuals": "crossfit"}
+            return Choice({name: fixed[name] for name in asked}, {"reason": reason, "table": []})
         given = {name: getattr(self, name) for name in FIXED}
         thorough = self.tuning == "thorough"
         found = fast_choice(problem, given, seed=self._seed(), thorough=thorough, n_jobs=self.n_jobs)
-        return Choice(found.parameters, {"reason": found.reason, "table": found.table})
+        noise = {"residuals": "local"} if "residuals" in asked else {}
+        return Choice(found.parameters | noise, {"reason": found.reason, "table": found.table})
 
     def _predicted(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Callable[[], np.ndarray] | None:
         searched = any(is_tune(getattr(self, name)) for name in TUNABLE)  # a search is too expensive to be done again
