@@ -12,7 +12,8 @@ from model_files import NEW
 
 import kstonet
 from kstonet._records import RECORDS
-from kstonet.persistence import container, load, models
+from kstonet.persistence import load, models
+from kstonet.storage import container
 
 
 def test_the_source_knows_no_way_to_run_code():

@@ -85,6 +85,10 @@ def fit(
     ] = None,
     loss: Annotated[options.Loss | None, typer.Option(help="Loss of the first layer.", show_default="chosen")] = None,
     max_iter: options.MaxIterOption = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Keep the state of the training there; the same command goes on where it died."),
+    ] = None,
     seed: options.SeedOption = 0,
     format_: options.FormatOption = None,
     quiet: options.QuietOption = False,
@@ -109,6 +113,7 @@ def fit(
             "gamma": parse_number("gamma", gamma or (TUNE if tune else None), "scale", "auto", TUNE),
             "loss": None if loss is None else loss.value,
             "max_iter": max_iter,
+            "checkpoint": checkpoint,
             "random_state": seed,
         }
         split = split_table(

@@ -7,12 +7,13 @@ learns the temperature of its logits and the scale of their variance.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from kstonet._records import storable
+from kstonet.checkpoint import Run
 from kstonet.iro import IROSettings, IROState
 from kstonet.layers.moments import FIRST_LAYER, Moments
 from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
@@ -32,6 +33,7 @@ class TrainingEnd:
     outputs: np.ndarray
     weights: np.ndarray | None
     settings: IROSettings
+    run: Run = field(default_factory=Run)
 
 
 @storable()
@@ -63,7 +65,7 @@ class IntervalCalibration:
         moments = left_out_moments(uncertainty, end.states, end.inputs)
         if residuals == "crossfit":
             folds = regression_folds(len(end.outputs))
-            predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds)
+            predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds, end.run)
             moments = replace(moments, mean=predicted)
         return cls.of_residuals(end.outputs, moments, end.weights)
 
@@ -106,7 +108,7 @@ class ProbabilityCalibration:
         if residuals == "training":
             return cls()
         if residuals == "crossfit":
-            logits = out_of_sample_logits(end.states[-1], end.inputs, end.outputs, end.settings, end.weights)
+            logits = out_of_sample_logits(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, end.run)
         else:
             logits = left_out_moments(uncertainty, end.states, end.inputs).mean
         predicted: tuple[np.ndarray, ...] = (logits, end.outputs)
@@ -114,7 +116,7 @@ class ProbabilityCalibration:
             predicted = tuple(part[end.weights > 0] for part in (logits, end.outputs, end.weights))
         temperature = out_of_sample_temperature(*predicted)
         fitted = uncertainty.moments(end.X)
-        scale = bootstrap_scale(end.states[-1], end.inputs, fitted, temperature, end.settings, end.weights)
+        scale = bootstrap_scale(end.states[-1], end.inputs, fitted, temperature, end.settings, end.weights, end.run)
         return cls(temperature, scale, predicted)
 
     def log_odds_variance(self, moments: Moments) -> np.ndarray:
