@@ -160,7 +160,10 @@ class TrainedNetwork:
     def moments(self, X: np.ndarray, order: int = 1) -> Moments:
         """Moments of the outputs, in the units of training, before noise and calibration."""
         if self.uncertainty is None:
-            raise ValueError("the model was fitted with residuals=None, without intervals; fit with residuals='crossfit'.")
+            raise ValueError(
+                "the model was fitted with residuals=None, without intervals, or is what a callback saw, or an interrupt left, "
+                "before they were prepared; let a fit with residuals='crossfit' end."
+            )
         return self.uncertainty.moments(self.scaler.forward(X), order)
 
     # -- regression ----------------------------------------------------------------------------------------------------------

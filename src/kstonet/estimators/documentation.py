@@ -55,6 +55,10 @@ SHARED_PARAMETERS = """
         Whether ``fit`` goes on from the last iteration when it is called again on the same X. The kernel matrix is kept for it.
     max_memory : float, optional
         Bytes that a kernel matrix and its factor may take; by default 80 % of what is available.
+    checkpoint : str or path, optional
+        Folder in which the state of the training is kept after every iteration, the search for parameters and the intervals
+        included. A ``fit`` that dies goes on there when it is called again with the same data and parameters, and ends in the
+        same model. A folder of another fit is refused. Needs the extra "io".
     callback : callable, optional
         Called with the :class:`~kstonet.iro.IROState` of every iteration; the estimator can predict meanwhile.
     n_jobs : int, optional

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kstonet._checks import require
+from kstonet.checkpoint import Run
 from kstonet.estimators.base import BaseStoNet, Choice
 from kstonet.estimators.classification import ClassificationTask
 from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, KSTONET_PARAMETERS
@@ -62,6 +64,7 @@ class BaseKStoNet(BaseStoNet):
         max_memory: float | None = None,
         solver: str = "auto",
         device: str | None = None,
+        checkpoint: Any = None,
         callback: Callable[[Any], Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -97,6 +100,7 @@ class BaseKStoNet(BaseStoNet):
         self.max_memory = max_memory
         self.solver = solver
         self.device = device
+        self.checkpoint = checkpoint
         self.callback = callback
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -133,38 +137,41 @@ class BaseKStoNet(BaseStoNet):
                 raise ValueError(f"{name}={value!r} is unknown; give numbers, or 'tune' to have them chosen by validation.")
         super()._check_parameters()
 
-    def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
+    def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         counted = problem.rows.that_count()
         problem = problem if counted is problem.rows else self._problem(counted)
         if any(is_tune(getattr(self, name)) for name in TUNABLE):
-            return self._searched(asked, problem, settings)
+            return self._searched(asked, problem, settings, seed, run)
         if len(problem.X) < FEWEST_ROWS:
             reason = f"fewer than {FEWEST_ROWS} rows say too little: all values are the fixed defaults"
             fixed = FIXED | {"residuals": "crossfit"}
             return Choice({name: fixed[name] for name in asked}, {"reason": reason, "table": []})
         given = {name: getattr(self, name) for name in FIXED}
         thorough = self.tuning == "thorough"
-        found = fast_choice(problem, given, seed=self._seed(), thorough=thorough, n_jobs=self.n_jobs)
+        found = fast_choice(problem, given, seed=seed, thorough=thorough, n_jobs=self.n_jobs)
         noise = {"residuals": "local"} if "residuals" in asked else {}
         return Choice(found.parameters | noise, {"reason": found.reason, "table": found.table})
 
-    def _predicted(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Callable[[], np.ndarray] | None:
+    def _predicted(self, problem: Problem, given: TrainingSettings, seed: int) -> Callable[[Run], np.ndarray] | None:
+        asked = self._asked()
         searched = any(is_tune(getattr(self, name)) for name in TUNABLE)  # a search is too expensive to be done again
         folds = refit_folds(len(problem.X))
         if not asked or searched or not folds or not isinstance(problem.targets, NumericTargets):
             return None
-        return lambda: refitted_predictions(
-            problem, settings, lambda part: self._choose(asked, part, settings).parameters, folds
-        )
 
-    def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
+        def choose(part: Problem) -> dict[str, Any]:
+            return self._choose(asked, part, given, seed, Run()).parameters
+
+        return partial(refitted_predictions, problem, given, choose, folds)
+
+    def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         """Values for the parameters that are "tune", by training networks on validation parts."""
-        n, seed = len(problem.X), self._seed()
+        n = len(problem.X)
         codes = problem.outputs if isinstance(problem.targets, ClassTargets) else None
         given = {name: "tune" if name in asked else self._given(name) for name in (*TUNABLE, "epsilon")}
         grids = default_grids(given, problem.X, problem.weights)
         parts, last = validation_parts(n, seed, codes), larger_part(n, seed, codes)
-        found = search(problem, settings, grids, parts, last, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose)
+        found = search(problem, settings, grids, parts, last, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose, run=run)
         # beside what was asked: a gamma that goes with learned length scales, kernels that bring their own
         chosen = {name: value for name, value in found.parameters.items() if name in asked or (value,) != getattr(grids, name)}
         return Choice(chosen, {"reason": found.reason, "table": found.table})

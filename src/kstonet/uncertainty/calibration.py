@@ -7,12 +7,13 @@ learns the temperature of its logits and the scale of their variance.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from kstonet._records import storable
+from kstonet.checkpoint import Run
 from kstonet.gram.kernels import Kernel
 from kstonet.iro import IROSettings, IROState
 from kstonet.layers.moments import FIRST_LAYER, Moments
@@ -34,7 +35,8 @@ class TrainingEnd:
     outputs: np.ndarray
     weights: np.ndarray | None
     settings: IROSettings
-    predicted: Callable[[], np.ndarray] | None = None  # makes out-of-sample predictions, where the training has better ones
+    run: Run = field(default_factory=Run)
+    predicted: Callable[[Run], np.ndarray] | None = None  # makes out-of-sample predictions, where the training has better ones
 
 
 @storable()
@@ -75,9 +77,9 @@ class IntervalCalibration:
     @staticmethod
     def _predicted(end: TrainingEnd) -> np.ndarray:
         if end.predicted is not None:
-            return end.predicted()
+            return end.predicted(end.run)
         folds = regression_folds(len(end.outputs))
-        return cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds)
+        return cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds, end.run)
 
     @classmethod
     def of_residuals(
@@ -140,7 +142,7 @@ class ProbabilityCalibration:
         if residuals == "training":
             return cls()
         if residuals == "crossfit":
-            logits = out_of_sample_logits(end.states[-1], end.inputs, end.outputs, end.settings, end.weights)
+            logits = out_of_sample_logits(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, end.run)
         else:
             logits = left_out_moments(uncertainty, end.states, end.inputs).mean
         predicted: tuple[np.ndarray, ...] = (logits, end.outputs)
@@ -148,7 +150,7 @@ class ProbabilityCalibration:
             predicted = tuple(part[end.weights > 0] for part in (logits, end.outputs, end.weights))
         temperature = out_of_sample_temperature(*predicted)
         fitted = uncertainty.moments(end.X)
-        scale = bootstrap_scale(end.states[-1], end.inputs, fitted, temperature, end.settings, end.weights)
+        scale = bootstrap_scale(end.states[-1], end.inputs, fitted, temperature, end.settings, end.weights, end.run)
         return cls(temperature, scale, predicted)
 
     def log_odds_variance(self, moments: Moments) -> np.ndarray:
