@@ -79,6 +79,7 @@ class _Training:
         self, problem: Problem, settings: TrainingSettings, observers: Sequence[Observer], resumption: Resumption | None
     ) -> None:
         self.problem, self.settings, self.observers = problem, settings, observers
+        self.plan = settings.plan(problem.grams)
         self.inputs = settings.first.inputs(problem)
         self.history: list[dict[str, Any]] = [] if resumption is None else list(resumption.history)
         self.starts: Iterable[IROState] = self._new_starts() if resumption is None else resumption.states
@@ -175,6 +176,7 @@ class _Training:
             history=list(self.history),
             chosen=self.settings.chosen,
             choice=self.settings.choice,
+            plan=None if self.plan is None else self.plan.after(self.problem.grams.held.values()),
         )
 
     def _exact(self, states: Sequence[IROState]) -> list[IROState]:

@@ -18,6 +18,7 @@ import numpy as np
 from kstonet._records import SHAPES
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
+from kstonet.gram.leaves import LeafPart
 from kstonet.persistence.errors import ModelFileError
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
@@ -117,6 +118,7 @@ def check_expansion(expansion: Expansion, features: int) -> None:
         check_kernel(part.kernel, features)
         expect(part.coef.shape[0] == iterates, "the units of the first layer differ in their iterates")
         expect((part.basis.ndim == 1) == part.holds_values, "basis and kernel of the first layer do not go together")
+        expect(not isinstance(part, LeafPart) or not part.contradicts(), "leaves and rows of the first layer do not fit")
         if part.holds_values:
             expect(within(part.basis, features), "the first layer uses features that X does not have")
         else:

@@ -16,7 +16,7 @@ from kstonet._records import storable
 from kstonet.iro import IROSettings, IROState
 from kstonet.layers.moments import FIRST_LAYER, Moments
 from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
-from kstonet.uncertainty.cross_fitting import cross_fitted, regression_folds
+from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_many, regression_folds
 from kstonet.uncertainty.logits import bootstrap_scale, log_odds_variance, out_of_sample_logits, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
 from kstonet.uncertainty.noise_model import EXACT, NoiseModel
@@ -60,12 +60,22 @@ class IntervalCalibration:
             fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
             noise = NoiseModel.of_training(end.outputs - fitted, end.weights)
             return cls(noise, StudentFactor(noise.df))
+        if residuals == "crossfit" and len(end.outputs) > MANY_ROWS:
+            return cls._of_part(end, uncertainty)
         moments = left_out_moments(uncertainty, end.states, end.inputs)
         if residuals == "crossfit":
             folds = regression_folds(len(end.outputs))
             predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds)
             moments = replace(moments, mean=predicted)
         return cls.of_residuals(end.outputs, moments, end.weights)
+
+    @classmethod
+    def _of_part(cls, end: TrainingEnd, uncertainty: NetworkUncertainty) -> IntervalCalibration:
+        """From a part of many rows, predicted by a network that goes on without them."""
+        part = part_of_many(len(end.outputs))
+        predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, part=part)[part]
+        moments = replace(uncertainty.moments(end.X[part]), mean=predicted)
+        return cls.of_residuals(end.outputs[part], moments, None if end.weights is None else end.weights[part])
 
     @classmethod
     def of_residuals(cls, outputs: np.ndarray, moments: Moments, weights: np.ndarray | None) -> IntervalCalibration:
