@@ -103,6 +103,8 @@ class _Training:
             for observer in self.observers:
                 observer.close()
         model = self._model(kept)
+        if model.plan is not None and model.plan.approximate:
+            model = replace(model, plan=replace(model.plan, dual_gap=kept[-1].network.first.kernel_gap()))
         return model if self.settings.residuals is None else self._with_intervals(model, kept)
 
     # -- chains --------------------------------------------------------------------------------------------------------------

@@ -108,6 +108,17 @@ def test_models_say_that_they_are_approximate(dense):
     assert clone(model).explain_plan(X).solver == "low_rank"
 
 
+@pytest.mark.parametrize("leaf_rows", [0, 80])
+def test_support_vector_regressions_have_a_certificate(leaf_rows):
+    coarse, fine = (
+        regressor(LowRank(rank, leaf_rows, tolerance=0.0), loss="epsilon_insensitive", residuals=None, max_iter=2)
+        for rank in (20, N)
+    )
+    assert fine.plan_.dual_gap < 5e-3 < coarse.plan_.dual_gap
+    assert "of the optimum with the true kernel" in str(fine.plan_)
+    assert regressor(COARSE, residuals=None).plan_.dual_gap is None
+
+
 def test_validation_rows_and_weights():
     weights = RNG.uniform(0.5, 2.0, size=N)
     weights[::9] = 0.0

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 from contract import GAMMA, GramContract, rbf
+from sklearn.svm import SVR
 
 from kstonet.gram import GramTooLargeError, LowRank, LowRankGram, StructuredGram, make_gram, make_kernel
 from kstonet.gram.landmarks import Landmarks
 from kstonet.gram.leaves import LeafPart, LeafTree
 from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, plan_training
+from kstonet.solvers.svr import solve_svr
+from kstonet.solvers.svr_certificate import kernel_gap
 
 
 def nystrom(gram, A, B, X):
@@ -235,6 +238,30 @@ def test_a_kernel_that_is_none_is_refused():
     kernel = make_kernel(lambda X, Y: -np.exp(-((X[:, :1] - Y[:, 0]) ** 2)) + 2.0 * (np.abs(X[:, :1] - Y[:, 0]) < 1e-12), ROWS)
     with pytest.raises(ValueError, match="positive semi-definite"):
         LowRankGram(ROWS, kernel, rank=50, leaf_rows=0, tolerance=0.0, seed=0)
+
+
+@pytest.mark.parametrize("leaf_rows", [0, 40])
+@pytest.mark.parametrize("rank", [4, 15])
+def test_the_gap_to_the_kernel_itself_is_bounded(rank, leaf_rows):
+    """By brute force: the optimum with the kernel itself, from scikit-learn at a tiny tolerance."""
+    X, C, epsilon = ROWS[:120], 3.0, 0.05
+    kernel = make_kernel("rbf", X, gamma=GAMMA)
+    K = rbf(X, X)
+    targets = np.stack([np.sin(2 * X[:, 0]), X[:, 0] * X[:, 1]])
+    gram = LowRankGram(X, kernel, rank=rank, leaf_rows=leaf_rows, tolerance=0.0, seed=0)
+    solution = solve_svr(gram, targets, C, epsilon)
+    bounds = kernel_gap(gram, solution)
+    feasible = solution.problem.balance(solution.dual_state)
+    for target, x, own, bound in zip(targets, solution.coef, feasible, bounds, strict=True):
+        best = SVR(kernel="precomputed", C=C, epsilon=epsilon, tol=1e-10).fit(K, target)
+        dual = np.zeros(120)
+        dual[best.support_] = best.dual_coef_[0]
+        optimum, reached = (target @ a - epsilon * np.abs(a).sum() - 0.5 * a @ K @ a for a in (dual, own))
+        residual = target - x @ K
+        losses = [np.maximum(np.abs(residual - b) - epsilon, 0).sum() for b in np.linspace(-1, 1, 2001)]
+        primal = 0.5 * x @ K @ x + C * min(losses)
+        assert 0 <= optimum - reached <= bound * primal * (1 + 1e-3)
+        assert rank == 4 or bound < 0.9
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------------

@@ -128,6 +128,15 @@ class StructuredGram(Gram, Protocol):
         """Training rows that stand for all of them, ascending: expansions keep them, and intervals are measured from them."""
         ...
 
+    @property
+    def below(self) -> bool:
+        """Whether the kernel's matrix less this one is positive semi-definite."""
+        ...
+
+    def exact_product(self, rows: np.ndarray) -> np.ndarray:
+        """The kernel's own matrix applied to every row: n² kernel values, computed and forgotten."""
+        ...
+
     def regularised(self, ridges: np.ndarray) -> DiagonalSolver:
         """The solver of K + diag(ridges); rows with an infinite ridge take no part."""
         ...

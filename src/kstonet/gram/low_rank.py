@@ -101,7 +101,7 @@ class LowRank:
         Examples
         --------
         >>> LowRank.bytes_needed(500_000, 1000, 2500)
-        9904000000
+        10021075712
         """
         leaf = leaf_size(n, leaf_rows)
         held = 4 * n * (rank + 2 * leaf) + 24 * n + 24 * rank * rank
@@ -243,6 +243,18 @@ class LowRankGram:
             if piece.block is not None:
                 own += ordered[:, piece.place] @ piece.block.astype(np.float64)
             image[:, self._order[piece.place]] = own
+        return image
+
+    @property
+    def below(self) -> bool:
+        """Whether K - K̂ is positive semi-definite: it is where there are no leaves."""
+        return self._tree is None
+
+    def exact_product(self, rows: np.ndarray) -> np.ndarray:
+        """K applied to every row: n² kernel values, computed and forgotten."""
+        image = np.empty(rows.shape)
+        for block in row_blocks(self.n, self.n):
+            image[:, block] = rows @ np.asarray(self.kernel(self._X[block], self._X)).T
         return image
 
     def column_blocks(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -13,9 +13,11 @@ from kstonet.gram import Gram, StructuredGram
 from kstonet.gram.expansion import Expansion
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 from kstonet.solvers.svr import solve_svr
+from kstonet.solvers.svr_certificate import kernel_gap
 from kstonet.solvers.svr_solution import SVRSolution
 
 NEARLY_ALL = 0.9  # share of the rows that support a unit, beyond which a model keeps all rows whatever the exact support is
+CERTIFIED_ROWS = 60_000  # beyond them all kernel values would take longer than a training
 DEAD_ZONE = 0.1  # residuals below this fraction of a typical one may stay unseen by the first layer
 LATENT_NOISE = 0.1 * float(np.sqrt(2.0))  # standard deviation of the first layer's noise that training may bear
 
@@ -117,6 +119,14 @@ class KernelLayer:
             "svr_iterations": float(iterations),
             "n_support": float(self.n_support.mean()),
         }
+
+    def kernel_gap(self) -> float | None:
+        """The largest of the units, where the Gram is an approximation of few enough rows for one product with the kernel."""
+        pairs = [(group.gram, own) for group, own in zip(self.groups, self.solutions, strict=True)]
+        gaps = [
+            kernel_gap(gram, own).max() for gram, own in pairs if isinstance(gram, StructuredGram) and gram.n <= CERTIFIED_ROWS
+        ]
+        return float(max(gaps)) if len(gaps) == len(pairs) else None
 
     # -- the distribution ----------------------------------------------------------------------------------------------------
 

@@ -191,6 +191,9 @@ class RidgeLayer:
     def curvature_output(self) -> np.ndarray:
         return np.full(self.n_outputs, 1.0 / self.variance)
 
+    def kernel_gap(self) -> None:
+        """A squared loss has no bound of this kind: the plan says how much of the kernel is left out."""
+
     # -- what is automatic -------------------------------------------------------------------------------------------------
 
     def noise_above(self, residual: float, slope: float) -> float:
