@@ -14,6 +14,7 @@ from scipy.special import expit
 from kstonet._records import storable
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
+from kstonet.gram.planning import Plan
 from kstonet.layers.base import UpperLayer
 from kstonet.layers.moments import Moments
 from kstonet.network import forward_above
@@ -58,6 +59,8 @@ class TrainedNetwork:
         The parameters that were chosen by validation, with their values.
     choice : dict
         How they were chosen: "reason" in words and "table", what was tried.
+    plan : Plan, optional
+        How the training held its kernel matrix, and why; None without one.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class TrainedNetwork:
     calibration: IntervalCalibration | ProbabilityCalibration | None = None
     chosen: dict[str, Any] = field(default_factory=dict)
     choice: dict[str, Any] = field(default_factory=dict)
+    plan: Plan | None = None
 
     # -- facts ---------------------------------------------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ class _Training:
         predicted: Callable[[Run], np.ndarray] | None,
     ) -> None:
         self.problem, self.settings, self.observers, self.run, self.predicted = problem, settings, observers, run, predicted
+        self.plan = settings.plan(problem.grams)
         self.inputs = settings.first.inputs(problem)
         self.history: list[dict[str, Any]] = [] if resumption is None else list(resumption.history)
         self.starts: Sequence[IROState] | None = None if resumption is None else resumption.states
@@ -118,6 +119,8 @@ class _Training:
             for observer in self.observers:
                 observer.close()
         model = self._model(kept)
+        if model.plan is not None and model.plan.approximate:
+            model = replace(model, plan=replace(model.plan, dual_gap=kept[-1].network.first.kernel_gap()))
         return model if self.settings.residuals is None else self._with_intervals(model, kept)
 
     # -- chains --------------------------------------------------------------------------------------------------------------
@@ -216,6 +219,7 @@ class _Training:
             history=list(self.history),
             chosen=self.settings.chosen,
             choice=self.settings.choice,
+            plan=None if self.plan is None else self.plan.after(self.problem.grams.held.values()),
         )
 
     def _exact(self, states: Sequence[IROState]) -> list[IROState]:

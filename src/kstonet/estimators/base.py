@@ -94,7 +94,7 @@ class BaseStoNet(
 
     def _gram_options(self) -> dict[str, Any]:
         """Options of :func:`kstonet.gram.make_gram`."""
-        return {"max_memory": self.max_memory}
+        return {"solver": "dense", "max_memory": self.max_memory}
 
     def _asked(self) -> set[str]:
         """The parameters that are to be chosen from the training rows."""

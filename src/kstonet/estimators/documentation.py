@@ -119,15 +119,18 @@ KSTONET_PARAMETERS = f"""
         larger, the closer the units follow the hidden values. The fixed default is 10.
     loss : {{"squared", "epsilon_insensitive"}}, optional
         Loss of the first layer. "squared" makes its units least-squares support vector regressions (kernel ridge regressions
-        with the ridge 1/C), which estimate means, are solved in closed form and need an inverse of the kernel matrix; "fast"
-        chooses it for up to 12,000 rows. "epsilon_insensitive", the fixed default, is the paper's: units are sparse, robust
-        against outliers, and solved for any number of rows that a kernel matrix fits.
+        with the ridge 1/C), which estimate means and are solved in closed form: "fast" chooses it. Up to 12,000 rows it needs
+        an inverse of the kernel matrix, beyond them an approximation of low rank (see ``solver``). "epsilon_insensitive", the
+        fixed default, is the paper's: units are sparse and robust against outliers.
     epsilon : float or one per first-layer unit, optional
         Half-width of the tube in which errors of a support vector regression cost nothing; the fixed default is 0.01.
     svr_tol : float, default=1e-3
         Relative duality gap to which the support vector regressions are solved.
-    solver : str, default="auto"
-        Which Gram holds the kernel matrix: "auto" chooses; :func:`kstonet.gram.register_gram` adds others.
+    solver : str or LowRank, default="auto"
+        Which Gram holds the kernel matrix. "dense" is the whole matrix, "low_rank" an approximation whose size grows like the
+        number of rows: :class:`kstonet.gram.LowRank` says which, and gives it another rank. "auto" is "low_rank" where the
+        matrix does not fit into memory, and with a squared loss from 12,000 rows on; ``explain_plan`` says what it will be, and
+        ``plan_`` what it was. :func:`kstonet.gram.register_gram` adds others.
     device : str, optional
         Where the kernel matrix lives and the support vector regressions are solved: None is NumPy on the CPU, "cuda" a GPU (any
         name that PyTorch knows; extra "gpu"). Prediction runs on the CPU either way.{SHARED_PARAMETERS}
@@ -147,6 +150,9 @@ KSTONET_PARAMETERS = f"""
     tuning_ : dict
         How they were chosen: "reason" in words, and "table", one dict per candidate with its out-of-sample error. The reason is
         also in ``history_[0]["tuning"]``.
+    plan_ : Plan
+        How the kernel matrix was held, why, and what it cost by estimate; for an approximation also its rank and the share of
+        the trace that it leaves out.
     kernel_ : Kernel
         The kernel of the first unit, with gamma resolved.
     n_support_ : int

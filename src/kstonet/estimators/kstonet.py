@@ -14,12 +14,12 @@ from kstonet.estimators.base import BaseStoNet, Choice
 from kstonet.estimators.classification import ClassificationTask
 from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, KSTONET_PARAMETERS
 from kstonet.estimators.regression import RegressionTask
-from kstonet.gram import Kernel
-from kstonet.problem import Problem
+from kstonet.gram import Kernel, Plan
+from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, KernelLayerSettings, TrainingSettings, units_given
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
-from kstonet.tuning.fast import FEWEST_ROWS, fast_choice
+from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, network_shape
 from kstonet.tuning.parts import larger_part, validation_parts
 from kstonet.tuning.refits import refit_folds, refitted_predictions
 from kstonet.tuning.search import search
@@ -175,6 +175,50 @@ class BaseKStoNet(BaseStoNet):
         # beside what was asked: a gamma that goes with learned length scales, kernels that bring their own
         chosen = {name: value for name, value in found.parameters.items() if name in asked or (value,) != getattr(grids, name)}
         return Choice(chosen, {"reason": found.reason, "table": found.table})
+
+    def explain_plan(self, X: Any, y: Any = None) -> Plan:
+        """How ``fit`` would hold the kernel matrix of these rows, why, and what that would cost; nothing is computed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows; their number and width are all that is looked at.
+        y : array-like of shape (n_samples,), optional
+            Their targets: a classifier has one unit per class.
+
+        Returns
+        -------
+        Plan
+            ``print`` says it in words; ``bytes`` and ``seconds`` are estimates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kstonet import KStoNetRegressor
+        >>> plan = KStoNetRegressor().explain_plan(np.zeros((50_000, 8)))
+        >>> plan.solver, plan.reason
+        ('low_rank', '50,000 rows are more than the 12,000 whose matrix is inverted')
+        """
+        self._check_parameters()
+        n, p = np.shape(X)
+        grams = Grams(np.broadcast_to(0.0, (n, p)), **self._gram_options())
+        settings, asked = self._settings(), self._asked()
+        if asked and not any(is_tune(getattr(self, name)) for name in TUNABLE) and n >= FEWEST_ROWS:
+            given = {name: getattr(self, name) for name in FIXED}
+            classes = None if self._targets is not ClassTargets else 2 if y is None else len(np.unique(np.asarray(y)))
+            shape = network_shape(grams, given, pairwise=self._pairwise, classes=classes)
+            settings = settings.with_parameters({name: value for name, value in shape.items() if name in asked})
+        plan = settings.plan(grams)
+        assert plan is not None
+        return plan
+
+    @property
+    def plan_(self) -> Plan:
+        """How the kernel matrix was held, why, and what was left out."""
+        plan = self.trained_.plan
+        if plan is None:
+            raise AttributeError("plan_ is not known: the model is from a file of an earlier version.")
+        return plan
 
     @property
     def kernel_(self) -> Kernel:

@@ -13,6 +13,7 @@ import numpy as np
 
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
+from kstonet.gram.leaves import LeafPart
 from kstonet.storage.records import expect
 from kstonet.tables.encoding import EMPTY, KINDS_OF_COLUMNS, TableEncoding
 from kstonet.targets import ClassTargets
@@ -49,6 +50,7 @@ def check_expansion(expansion: Expansion, features: int) -> None:
         check_kernel(part.kernel, features)
         expect(part.coef.shape[0] == iterates, "the units of the first layer differ in their iterates")
         expect((part.basis.ndim == 1) == part.holds_values, "basis and kernel of the first layer do not go together")
+        expect(not isinstance(part, LeafPart) or not part.contradicts(), "leaves and rows of the first layer do not fit")
         if part.holds_values:
             expect(within(part.basis, features), "the first layer uses features that X does not have")
         else:

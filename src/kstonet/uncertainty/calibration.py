@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from kstonet.gram.kernels import Kernel
 from kstonet.iro import IROSettings, IROState
 from kstonet.layers.moments import FIRST_LAYER, Moments
 from kstonet.uncertainty.conformal import ConformalFactor, Factor, SkewedFactor, StudentFactor, conformal_factor
-from kstonet.uncertainty.cross_fitting import cross_fitted, regression_folds
+from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_many, regression_folds
 from kstonet.uncertainty.local_scale import LocalScale, learn_scale
 from kstonet.uncertainty.logits import bootstrap_scale, log_odds_variance, out_of_sample_logits, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
@@ -62,17 +62,19 @@ class IntervalCalibration:
     local: LocalScale | None = None
 
     @classmethod
-    def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> IntervalCalibration:
+    def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> Self:
         """From the residuals asked for: "local", "crossfit", "loo" or "training"."""
         if residuals == "training":
             fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
             noise = NoiseModel.of_training(end.outputs - fitted, end.weights)
             return cls(noise, StudentFactor(noise.df))
+        kernel, local = uncertainty.expansion.parts[0].kernel, residuals == "local"
+        if residuals in ("crossfit", "local") and len(end.outputs) > MANY_ROWS:
+            return cls._of_part(end, uncertainty, kernel, local=local)
         moments = left_out_moments(uncertainty, end.states, end.inputs)
         if residuals in ("crossfit", "local"):
             moments = replace(moments, mean=cls._predicted(end))
-        kernel = uncertainty.expansion.parts[0].kernel
-        return cls.of_residuals(end.outputs, moments, end.weights, (kernel, end.X) if residuals == "local" else None)
+        return cls.of_residuals(end.outputs, moments, end.weights, (kernel, end.X) if local else None)
 
     @staticmethod
     def _predicted(end: TrainingEnd) -> np.ndarray:
@@ -82,13 +84,22 @@ class IntervalCalibration:
         return cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds, end.run)
 
     @classmethod
+    def _of_part(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, kernel: Kernel | None, *, local: bool) -> Self:
+        """From a part of many rows, predicted by a network that goes on without them."""
+        part, run = part_of_many(len(end.outputs)), end.run
+        predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, run=run, part=part)[part]
+        X, weights = end.X[part], None if end.weights is None else end.weights[part]
+        moments = replace(uncertainty.moments(X), mean=predicted)
+        return cls.of_residuals(end.outputs[part], moments, weights, (kernel, X) if local else None)
+
+    @classmethod
     def of_residuals(
         cls,
         outputs: np.ndarray,
         moments: Moments,
         weights: np.ndarray | None,
         place: tuple[Kernel | None, np.ndarray] | None = None,
-    ) -> IntervalCalibration:
+    ) -> Self:
         """From out-of-sample moments of the training rows.
 
         With ``place``, the network's kernel and the rows themselves, the size of the noise and the skewness of the errors are

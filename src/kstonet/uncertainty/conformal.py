@@ -106,7 +106,7 @@ class ConformalFactor(Symmetric):
 
 def _beyond(coverage: np.ndarray, df: float, n: int) -> np.ndarray:
     """Student's t where n scores end: of the residuals, or of a deviation estimated from so many rows, whichever is wider."""
-    return np.maximum(StudentFactor(df)(coverage), t.ppf(0.5 + 0.5 * coverage, max(n - 1, 1)))
+    return np.asarray(np.maximum(StudentFactor(df)(coverage), t.ppf(0.5 + 0.5 * coverage, max(n - 1, 1))))
 
 
 @storable(scores="float n k")
