@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -28,7 +28,7 @@ from kstonet.layers import UPPER_LAYERS
 from kstonet.observers import EarlyStopping, Ends, Observer, Progress
 from kstonet.problem import Problem, Rows
 from kstonet.settings import FirstLayerSettings, TrainingSettings, layer_sizes
-from kstonet.targets import Targets
+from kstonet.targets import TargetsKind
 from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
@@ -74,12 +74,15 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
     trained_: TrainedNetwork
     _X_fit: np.ndarray
-    _targets: ClassVar[type[Targets]]
 
     # -- what subclasses answer ----------------------------------------------------------------------------------------------
 
     def _first_layer(self) -> FirstLayerSettings:
         """The first layer that the parameters ask for."""
+        raise NotImplementedError
+
+    def _targets(self) -> TargetsKind:
+        """What is predicted."""
         raise NotImplementedError
 
     def _gram_options(self) -> dict[str, Any]:
@@ -185,7 +188,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         return rows if self._pairwise else rows.that_count()
 
     def _problem(self, rows: Rows) -> Problem:
-        return Problem.of(rows, self._targets, standardize=self.standardize, **self._gram_options())
+        return Problem.of(rows, self._targets(), standardize=self.standardize, **self._gram_options())
 
     def _train(self, rows: Rows, validation: Rows | None, observers: Sequence[Observer]) -> None:
         """Choose what is to be chosen, train, and keep the record."""

@@ -15,11 +15,9 @@ import numpy as np
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
-from kstonet.class_start import class_units
 from kstonet.gram import Kernel, make_kernel
 from kstonet.gram.kernels import RBF
 from kstonet.problem import Problem
-from kstonet.scaling import Scaler
 from kstonet.settings import units_given
 from kstonet.targets import ClassTargets
 from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
@@ -83,7 +81,7 @@ def fast_choice(
     n, classes, grams = len(problem.X), isinstance(problem.targets, ClassTargets), problem.grams
     if not grams.allows():
         grams.new(RBF())  # raises: it would be found after the choice
-    columns = Scaler.fit(problem.columns, problem.weights).forward(problem.columns)
+    columns = problem.targets.judged(problem.outputs, problem.weights)
     with threadpool_limits(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
         found = _kernels(problem, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
     loss = given["loss"]
@@ -94,7 +92,7 @@ def fast_choice(
     sizes = given["hidden_layer_sizes"]
     if sizes is None:
         units = units_given({name: given[name] for name in ("kernel", "gamma", "C", "epsilon")})
-        sizes = (units or (class_units(problem.targets.n_outputs) if classes else UNITS),)
+        sizes = (units or (problem.targets.n_units if isinstance(problem.targets, ClassTargets) else UNITS),)
     most = given["max_iter"] or (CLASS_ITERATIONS if classes else ITERATIONS[loss])
     parameters = {
         "gamma": "scale",  # without a say where the kernels bring their widths
