@@ -138,9 +138,8 @@ class TableEncoding:
     def telling(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None) -> TableEncoding:
         """The same without the indicators of missing numbers that say nothing about the targets.
 
-        An indicator stays where the targets, or their distances from the mean, differ by :data:`TELLING` standard errors
-        between rows with and without a value. The others cost accuracy: values that are missing at random make most rows
-        look unlike each other.
+        An indicator stays where the targets, or their distances from the mean, differ by three standard errors between rows
+        with and without a value.
 
         Parameters
         ----------
@@ -166,6 +165,8 @@ class TableEncoding:
         spread = np.outer(w @ missing**2, w @ centred**2)
         r = ((missing * w[:, None]).T @ centred) ** 2 / np.where(spread > 0, spread, 1.0)
         told = (r > TELLING**2 / (np.count_nonzero(w) - 2 + TELLING**2)).any(axis=1)  # t² = r²(n - 2)/(1 - r²)
+        if told.all():
+            return self
         special = dict(self.special)
         for j, tells in zip(asked, told, strict=True):
             if not tells:
@@ -177,13 +178,20 @@ class TableEncoding:
     # -- facts -------------------------------------------------------------------------------------------------------------
 
     def column(self, j: int, name: str) -> ColumnEncoding:
-        """How one column becomes numbers."""
-        fill = None if math.isnan(self.fill[j]) else float(self.fill[j])
-        return self.special.get(j) or ColumnEncoding(name, NUMBER, fill=fill)
+        """How one column becomes numbers, under a name; arrays have none."""
+        if j in self.special:
+            return replace(self.special[j], name=name)
+        return ColumnEncoding(name, NUMBER, fill=None if math.isnan(self.fill[j]) else float(self.fill[j]))
 
     def output_names(self, names: Sequence[str]) -> list[str]:
         """Names of the columns of the matrix, given those of the table."""
         return [output for j, name in enumerate(names) for output in self.column(j, name).outputs]
+
+    def kept(self, fewer: TableEncoding) -> np.ndarray:
+        """Which columns of the matrix are left in that of the same encoding with fewer indicators."""
+        kept = np.ones(self.n_outputs, dtype=bool)
+        kept[np.cumsum(self._widths)[self._widths > fewer._widths] - 1] = False
+        return kept
 
     @cached_property
     def _widths(self) -> np.ndarray:
@@ -238,7 +246,7 @@ class TableEncoding:
         refused = missing.any(axis=0) & np.isnan(self.fill) & (self._widths > 0)
         if not self.numeric or refused.any():
             return self.encode([Column(f"x{j}", NUMBER, X[:, j], range(len(X))) for j in range(X.shape[1])])
-        return np.concatenate([np.where(missing, self.fill, X), missing], axis=1)[:, self.sources()]
+        return np.ascontiguousarray(np.concatenate([np.where(missing, self.fill, X), missing], axis=1)[:, self.sources()])
 
 
 # -- learning one column -------------------------------------------------------------------------------------------------------
