@@ -208,6 +208,8 @@ def test_columns_of_a_frame_of_numbers_have_their_names():
     table, price = mixed()
     fitted = KStoNetRegressor((2,), tuning="none", **QUICK).fit(table[["rooms", "area"]], price)
     assert fitted.encoding_.output_names(fitted.feature_names_in_) == ["rooms", "area", "area is missing"]
+    with pytest.warns(UserWarning, match="column 'nothing' holds no values"):
+        fitted.fit(table[["rooms"]].assign(nothing=np.nan), price)
 
 
 @each_frame
@@ -376,8 +378,9 @@ def test_rows_of_weight_zero_are_not_there(network):
 def test_the_weighted_median_is_that_of_repeated_rows():
     rng = np.random.default_rng(0)
     for _ in range(100):
-        values, weights = rng.integers(0, 9, 12).astype(float), rng.integers(1, 5, 12)
-        assert weighted_median(values, weights.astype(float)) == np.median(np.repeat(values, weights))
+        values, weights = rng.integers(0, 9, (12, 3)).astype(float), rng.integers(1, 5, 12)
+        expected = np.median(np.repeat(values, weights, axis=0), axis=0)
+        np.testing.assert_array_equal(weighted_median(values, weights.astype(float)), expected)
 
 
 def test_validation_rows_are_read_in_the_same_way():

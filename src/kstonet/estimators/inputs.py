@@ -52,7 +52,7 @@ class TableInputMixin:
         if table is None:
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **checks)
             weights = validated_weights(sample_weight, X)
-            encoding = TableEncoding.of_numbers(X, weights)
+            encoding = TableEncoding.of_numbers(X, weights, getattr(self, "feature_names_in_", None))
             matrix = encoding.encode_numbers(X)
         else:
             validate_data(self, table, skip_check_array=True)
