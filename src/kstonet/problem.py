@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from kstonet.gram import DenseGram, Gram, Kernel, make_gram
-from kstonet.gram.memory import DEFAULT_FRACTION, available_memory
+from kstonet.gram import Gram, Kernel, LowRank, StructuredGram, make_gram
+from kstonet.gram.kernels import RBF
+from kstonet.gram.making import AUTO, GramFactory
+from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, dense_fits, memory_limit
 from kstonet.layers.ridge import RidgeMap
+from kstonet.layers.structured_ridge import StructuredRidgeMap
 from kstonet.scaling import Scaler
 from kstonet.targets import Targets
 
@@ -59,37 +62,61 @@ class Grams:
     X : ndarray of shape (n, p)
         Standardised rows.
     solver, device, max_memory
-        As in :func:`kstonet.gram.make_gram`.
+        As in :func:`kstonet.gram.make_gram`; "auto" also considers whether the loss is squared.
     """
 
     X: np.ndarray
-    solver: str = "auto"
+    solver: str | GramFactory = AUTO
     device: str | None = None
     max_memory: float | None = None
-    held: dict[Kernel, Gram] = field(default_factory=dict)
+    held: dict[tuple[Kernel, Any], Gram] = field(default_factory=dict)
     maps: dict[tuple[Kernel, float], RidgeMap] = field(default_factory=dict)
 
-    def allows(self, more: int = 0) -> bool:
-        """Whether a dense Gram of these rows, and ``more`` bytes, fit into the memory; others answer for themselves."""
-        if self.device is not None or self.solver not in ("auto", "dense"):
+    def chosen(self, *, pairwise: bool, squared: bool) -> str | GramFactory:
+        """The solver, with "auto" resolved for a loss."""
+        if self.solver != AUTO:
+            return self.solver
+        options: dict[str, Any] = {"device": self.device, "max_memory": self.max_memory}
+        return choose_solver(len(self.X), pairwise=pairwise, squared=squared, **options)[0]
+
+    def affords_squared(self, *, pairwise: bool) -> bool:
+        """Whether a squared loss is affordable: it inverts a dense matrix, or has a Gram that needs none."""
+        chosen = self.chosen(pairwise=pairwise, squared=True)
+        if chosen == "low_rank" or isinstance(chosen, LowRank):
             return True
-        limit = DEFAULT_FRACTION * available_memory() if self.max_memory is None else self.max_memory
-        return DenseGram.bytes_needed(len(self.X)) + more <= limit
+        fits = chosen != "dense" or self.device is not None or dense_fits(len(self.X), self.max_memory, squared=True)
+        return len(self.X) <= LARGEST_INVERSE and self.device is None and fits
 
-    def new(self, kernel: Kernel) -> Gram:
-        """A Gram that is not held."""
-        return make_gram(self.X, kernel, solver=self.solver, device=self.device, max_memory=self.max_memory)
+    def check_memory(self, *, pairwise: bool) -> None:
+        """Raise now what :meth:`new` would raise after a long choice: that the Gram does not fit."""
+        chosen = self.chosen(pairwise=pairwise, squared=False)
+        low_rank = LowRank() if chosen == "low_rank" else chosen
+        limit = memory_limit(self.max_memory)
+        if isinstance(low_rank, LowRank):
+            fits = low_rank.bytes_needed(len(self.X), *low_rank.sizes(len(self.X), limit)) <= limit
+        else:
+            fits = chosen != "dense" or self.device is not None or dense_fits(len(self.X), self.max_memory)
+        if not fits:
+            self.new(RBF())
 
-    def of(self, kernel: Kernel) -> Gram:
+    def new(self, kernel: Kernel, *, squared: bool = False) -> Gram:
+        """A Gram that is not held, for a first layer with or without a squared loss."""
+        solver = self.chosen(pairwise=kernel.precomputed, squared=squared)
+        return make_gram(self.X, kernel, solver=solver, device=self.device, max_memory=self.max_memory)
+
+    def of(self, kernel: Kernel, *, squared: bool = False) -> Gram:
         """The Gram of a kernel, made when it is first asked for."""
-        if kernel not in self.held:
-            self.held[kernel] = self.new(kernel)
-        return self.held[kernel]
+        key = (kernel, self.chosen(pairwise=kernel.precomputed, squared=squared))
+        if key not in self.held:
+            self.held[key] = self.new(kernel, squared=squared)
+        return self.held[key]
 
     def ridge_map(self, kernel: Kernel, ridge: float, weights: np.ndarray | None) -> RidgeMap:
         """The map from targets to coefficients of kernel ridge regressions, made when it is first asked for."""
         if (kernel, ridge) not in self.maps:
-            self.maps[kernel, ridge] = RidgeMap(self.of(kernel), ridge, weights)
+            gram = self.of(kernel, squared=True)
+            kind = StructuredRidgeMap if isinstance(gram, StructuredGram) else RidgeMap
+            self.maps[kernel, ridge] = kind(gram, ridge, weights)
         return self.maps[kernel, ridge]
 
     def clear(self) -> None:

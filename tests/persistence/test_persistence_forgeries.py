@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetRegressor
 from kstonet._records import RECORDS, SHAPES
-from kstonet.persistence import ModelFileError, container, load, save
-from kstonet.persistence.consistency import fits
+from kstonet.persistence import ModelFileError, load, save
+from kstonet.storage import container
+from kstonet.storage.records import fits
 from kstonet.trained import TrainedNetwork
 
 STORED = Path(__file__).parents[1] / "reference" / "stored"  # files of version 1

@@ -12,7 +12,8 @@ from model_files import NEW
 
 import kstonet
 from kstonet._records import RECORDS
-from kstonet.persistence import container, load, models, save
+from kstonet.persistence import load, models, save
+from kstonet.storage import container
 
 
 def test_the_encoding_of_an_older_command_line_is_part_of_the_model(tmp_path):

@@ -87,6 +87,10 @@ def fit(
     ] = None,
     loss: Annotated[options.Loss | None, typer.Option(help="Loss of the first layer.", show_default="chosen")] = None,
     max_iter: options.MaxIterOption = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Keep the state of the training there; the same command goes on where it died."),
+    ] = None,
     seed: options.SeedOption = 0,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
@@ -112,6 +116,7 @@ def fit(
             "gamma": parse_number("gamma", gamma or (TUNE if tune else None), "scale", "auto", TUNE),
             "loss": None if loss is None else loss.value,
             "max_iter": max_iter,
+            "checkpoint": checkpoint,
             "random_state": seed,
         }
         split = split_table(

@@ -21,6 +21,13 @@ from kstonet.tables import TableEncoder
 from kstonet.tables.columns import CATEGORY
 from kstonet.tuning.summary import chosen_words
 
+#: Words for the residuals that intervals were learnt from.
+INTERVALS = {
+    None: "none",
+    "crossfit": "from cross-fitted residuals",
+    "local": "from cross-fitted residuals, with noise that depends on the features",
+}
+
 
 def info(
     model: options.ModelArgument,
@@ -72,7 +79,7 @@ def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
         "Loss": f"{values['loss']:.4g} (last iteration)" if values["loss"] is not None else None,
         "Held out": ", ".join(f"{TITLES[name][0]} {held_out[name]:.4g}" for name in TITLES if held_out.get(name) is not None)
         or None,
-        "Intervals": {None: "none", "crossfit": "from cross-fitted residuals"}.get(values["intervals"], values["intervals"]),
+        "Intervals": INTERVALS.get(values["intervals"], values["intervals"]),
         "Inputs": f"{values['inputs']} after encoding",
     }
     parts: list[Any] = [grid({name: line for name, line in lines.items() if line is not None})]

@@ -213,7 +213,7 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
         if previous is not None and previous.coef.shape != targets.shape:
             previous = None
         if self._gram is None:
-            self._gram = make_gram(self._X_fit, self.kernel_, dtype=self.dtype, max_memory=self.max_memory)
+            self._gram = make_gram(self._X_fit, self.kernel_, solver="dense", dtype=self.dtype, max_memory=self.max_memory)
         self.solution_ = solution = solve_svr(
             self._gram,
             targets,

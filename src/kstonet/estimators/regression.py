@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from kstonet._checks import both_or_neither
-from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.base import RESIDUALS, BaseStoNet
 from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
 from kstonet.problem import Rows
 from kstonet.targets import NumericTargets
@@ -20,6 +20,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
     """What both regressors are asked."""
 
     _targets = NumericTargets
+    _residuals_known = ("local", *RESIDUALS)
 
     @tears_down_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:

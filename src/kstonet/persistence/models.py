@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 import kstonet
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
 from kstonet.gram.kernels import Kernel
-from kstonet.persistence import consistency, container
-from kstonet.persistence.consistency import expect, fits
-from kstonet.persistence.errors import ModelFileError
-from kstonet.persistence.values import Decoder, Encoder, NotStorableError
+from kstonet.persistence import consistency
 from kstonet.persistence.version1 import upgraded
 from kstonet.solvers.svr_solution import SVRSolution
+from kstonet.storage import container
+from kstonet.storage.errors import ModelFileError
+from kstonet.storage.records import expect, fits
+from kstonet.storage.values import Decoder, Encoder, NotStorableError
 from kstonet.tables import InputError, TableEncoder, TableEncoding
 from kstonet.trained import TrainedNetwork
 
@@ -204,6 +205,8 @@ def _encoded_parameters(model: Any, encoder: Encoder) -> dict[str, Any]:
     defaults = {name: p.default for name, p in inspect.signature(type(model)).parameters.items()}
     encoded, replaced = {}, []
     for name, value in model.get_params(deep=False).items():
+        if name == "checkpoint":  # a place on the machine that trained
+            value = None
         try:
             encoded[name] = encoder.encode(value)
         except NotStorableError as error:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kstonet._records import storable
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.expansion import Expansion
 from kstonet.iro import IROState
 from kstonet.layers.base import FirstLayerUncertainty, LayerUncertainty
@@ -65,8 +66,7 @@ class NetworkUncertainty:
             self.averaged(values, self.first.covariance(X[rows], features), order)
             for rows, values, features in self.expansion.blocks(X)
         ]
-        parts = {source: np.concatenate([block.parts[source] for block in blocks]) for source in blocks[0].parts}
-        return Moments(np.concatenate([block.mean for block in blocks]), parts)
+        return _concatenated(blocks)
 
     def averaged(self, values: np.ndarray, covariance: np.ndarray, order: int = 1) -> Moments:
         """From the first layer's values (iterates, n, m) and its covariance (n, m, m); Theorem 3's averaging."""
@@ -93,10 +93,17 @@ def left_out_moments(uncertainty: NetworkUncertainty, states: Sequence[IROState]
     firsts, chain = [state.network.first for state in states], last_chain(states)
     fitted = np.stack([layer.mean(inputs) for layer in firsts])
     shifts, variance = uncertainty.first.left_out(firsts[-len(chain) :], uncertainty.expansion, inputs, states[-1].latents[0])
-    moments = uncertainty.averaged(fitted, variance[:, :, None] * np.eye(variance.shape[1]))
+    one = np.eye(variance.shape[1])
+    blocks = row_blocks(len(variance), variance.shape[1] ** 2)
+    moments = _concatenated([uncertainty.averaged(fitted[:, rows], variance[rows, :, None] * one) for rows in blocks])
     values = fitted[-len(chain) :] + np.stack(shifts)
     ends = [forward_above(state.network.uppers, own)[-1] for state, own in zip(chain, values, strict=True)]
     return replace(moments, mean=np.mean(ends, axis=0))
+
+
+def _concatenated(blocks: Sequence[Moments]) -> Moments:
+    parts = {source: np.concatenate([block.parts[source] for block in blocks]) for source in blocks[0].parts}
+    return Moments(np.concatenate([block.mean for block in blocks]), parts)
 
 
 def last_chain(states: Sequence[IROState]) -> Sequence[IROState]:
