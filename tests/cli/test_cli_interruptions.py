@@ -8,10 +8,10 @@ import pytest
 import kstonet
 from kstonet import observers, targets
 from kstonet.cli import predict
+from kstonet.estimators import kstonet as kstonet_estimators
 from kstonet.estimators.callbacks import UserCallback
 from kstonet.layers.ridge import RidgeLayer
 from kstonet.tuning import automatic
-from kstonet.uncertainty import calibration
 from kstonet.uncertainty.network import NetworkUncertainty
 
 
@@ -80,7 +80,7 @@ def test_while_kernel_and_width_are_chosen(fit, interrupt):
 
 
 def test_while_intervals_are_calibrated(fit, interrupt):
-    interrupt(calibration, "cross_fitted")
+    interrupt(kstonet_estimators, "refitted_predictions")
     result, columns = fit()
     assert "Note: interrupted while intervals were prepared" in result.stderr
     assert json.loads(result.stdout)["iterations"] == 6

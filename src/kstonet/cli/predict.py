@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Annotated
 
@@ -13,9 +14,10 @@ from kstonet._words import counted
 from kstonet.cli import options
 from kstonet.cli.output import BAD_INPUT, session
 from kstonet.cli.places import PREDICTIONS, REPORT, check_output, write_or_rescue
-from kstonet.cli.prediction import prediction_table
+from kstonet.cli.prediction import beside, kept_columns, prediction_table
 from kstonet.cli.scores import score
 from kstonet.cli.stored import StoredModel
+from kstonet.cli.survey import unknown_categories
 from kstonet.cli.tables import STDIN, Reading, read_table, write_table
 from kstonet.cli.training import plain
 
@@ -34,6 +36,10 @@ def predict(
         ),
     ] = STDIN,
     force: options.ForceOption = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column of TABLE to repeat beside the predictions; may be repeated; or all."),
+    ] = None,
     unknown: options.UnknownOption = options.Unknown.error,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
@@ -51,8 +57,11 @@ def predict(
         stored = StoredModel.open(model)
         if not stored.model.trained_.has_intervals:
             output.note("the model was stored without intervals; only its predictions are given.")
-        X = stored.encoder.transform(stored.inputs(read_table(table, reading)), unknown)
-        predictions = prediction_table(stored.model, X, coverage)
+        given = read_table(table, reading)
+        kept = kept_columns(given, keep or [], stored.ids)
+        inputs = _inputs(stored, given, unknown, kept)
+        predictions = prediction_table(stored.model, stored.encoder.transform(inputs, unknown), coverage)
+        predictions = beside(kept, predictions)
         if out != STDIN:
             wanted, out = out, write_or_rescue(partial(write_table, predictions), out, output)
             output.say(f"Wrote {counted(len(predictions), 'row')} to {out}: {', '.join(predictions.columns)}")
@@ -83,7 +92,7 @@ def evaluate(
         stored = StoredModel.open(model)
         given = read_table(table, reading)
         y = stored.truth(given)
-        scores = score(stored.model, stored.encoder.transform(stored.inputs(given), unknown), y)
+        scores = score(stored.model, stored.encoder.transform(_inputs(stored, given, unknown), unknown), y)
         result = {"task": stored.target.task, "target": stored.target.name} | scores.to_dict() | {"notes": output.notes}
         output.result(result, scores.shown())
 
@@ -115,7 +124,7 @@ def report(
         def taken_apart(place: str) -> tuple[pd.DataFrame, pd.Series]:
             given = read_table(place, reading)
             truth = pd.Series(stored.truth(given), index=given.index, name=stored.target.name)
-            return stored.encoder.conform(stored.inputs(given), unknown), truth
+            return stored.encoder.conform(_inputs(stored, given, unknown), unknown), truth
 
         X, y = taken_apart(table)
         X_train, y_train = (None, None) if train is None else taken_apart(train)
@@ -126,3 +135,15 @@ def report(
         output.result({"out": out, "rows": len(y), "notes": output.notes})
         if out != wanted:
             raise typer.Exit(BAD_INPUT)
+
+
+def _inputs(stored: StoredModel, given: pd.DataFrame, unknown: str, kept: pd.DataFrame | None = None) -> pd.DataFrame:
+    """What the model takes from a table; columns that are kept beside the predictions are not said to be ignored."""
+    inputs = stored.inputs(given)
+    needed = {column.name for column in stored.encoder.columns_}
+    if kept is not None:
+        inputs = inputs.drop(columns=[name for name in kept.columns if name not in needed], errors="ignore")
+    if unknown == options.Unknown.ignore:
+        for said in unknown_categories(stored.encoder, inputs):
+            warnings.warn(said, UserWarning, stacklevel=2)
+    return inputs
