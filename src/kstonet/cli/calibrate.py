@@ -44,7 +44,7 @@ def calibrate(
         stored = StoredModel.open(model)
         given = read_table(table, reading)
         y = stored.truth(given)
-        X = stored.encoder.transform(stored.inputs(given), unknown)
+        X = stored.conformed(given, unknown)
         before = score(stored.model, X, y)
         stored.model.calibrate(X, y)
         metadata = (read_metadata(model) or {}) | {"calibrated": {"rows": len(y)}}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from kstonet._progress import duration
 from kstonet._words import counted, readable_bytes
@@ -35,14 +36,14 @@ def memory_needed(n: int) -> int:
     return DenseGram.bytes_needed(n) + (INVERSE_BYTES * n * n if n <= LARGEST_INVERSE else 0)
 
 
-def seconds_needed(model: Any, X: np.ndarray, y: np.ndarray, seed: int = 0) -> float:
+def seconds_needed(model: Any, X: Any, y: np.ndarray, seed: int = 0) -> float:
     """Seconds that ``model.fit`` will take, extrapolated from fits on 250 and 500 of the rows.
 
     Parameters
     ----------
     model : estimator
         Not fitted; stays as it is.
-    X, y : ndarray
+    X, y : DataFrame or ndarray, and ndarray
         Training rows.
     seed : int
         Seed of the choice of rows.
@@ -59,14 +60,14 @@ def seconds_needed(model: Any, X: np.ndarray, y: np.ndarray, seed: int = 0) -> f
         started, busy = time.perf_counter(), time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            clone(model).fit(X[part], y[part])
+            clone(model).fit(_safe_indexing(X, part), y[part])
         work.append(time.process_time() - busy)  # other programs disturb the comparison of two times less than the times
         spent = time.perf_counter() - started
     growth = np.log(work[1] / work[0]) / np.log(PROBES[1] / PROBES[0])
     return float(spent * (len(X) / PROBES[1]) ** np.clip(growth, *EXPONENTS))
 
 
-def forecast(model: Any, X: np.ndarray, y: np.ndarray, seed: int = 0) -> str:
+def forecast(model: Any, X: Any, y: np.ndarray, seed: int = 0) -> str:
     """Memory and, for many rows, time of a training, and what would be faster.
 
     Examples

@@ -243,7 +243,7 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
         "target": target.name,
         "rows": len(split.X),
         "columns": [column.name for column in split.encoder.columns_],
-        "inputs": split.X.shape[1],
+        "inputs": model._n_encoded,
         "iterations": model.n_iter_,
         "loss": history[-1]["loss"],
         "score": history[-1]["score"],

@@ -67,7 +67,7 @@ CategoricalOption = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Treat the numbers of a column as categories; may be repeated.")
 ]
 ImputeOption = Annotated[
-    bool, typer.Option("--impute", help="Replace missing values by the median or the most frequent value.")
+    bool, typer.Option("--impute", help="Accept missing values: numbers become the median, categories one of their own.")
 ]
 DatesOption = Annotated[
     list[str] | None,

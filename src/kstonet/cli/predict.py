@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Annotated
 
@@ -17,7 +16,6 @@ from kstonet.cli.places import PREDICTIONS, REPORT, check_output, write_or_rescu
 from kstonet.cli.prediction import beside, kept_columns, prediction_table
 from kstonet.cli.scores import score
 from kstonet.cli.stored import StoredModel
-from kstonet.cli.survey import unknown_categories
 from kstonet.cli.tables import STDIN, Reading, read_table, write_table
 from kstonet.cli.training import plain
 
@@ -59,9 +57,8 @@ def predict(
             output.note("the model was stored without intervals; only its predictions are given.")
         given = read_table(table, reading)
         kept = kept_columns(given, keep or [], stored.ids)
-        inputs = _inputs(stored, given, unknown, kept)
-        predictions = prediction_table(stored.model, stored.encoder.transform(inputs, unknown), coverage)
-        predictions = beside(kept, predictions)
+        X = stored.conformed(given, unknown, list(kept.columns))
+        predictions = beside(kept, prediction_table(stored.model, X, coverage))
         if out != STDIN:
             wanted, out = out, write_or_rescue(partial(write_table, predictions), out, output)
             output.say(f"Wrote {counted(len(predictions), 'row')} to {out}: {', '.join(predictions.columns)}")
@@ -92,8 +89,9 @@ def evaluate(
         stored = StoredModel.open(model)
         given = read_table(table, reading)
         y = stored.truth(given)
-        scores = score(stored.model, stored.encoder.transform(_inputs(stored, given, unknown), unknown), y)
-        result = {"task": stored.target.task, "target": stored.target.name} | scores.to_dict() | {"notes": output.notes}
+        scores = score(stored.model, stored.conformed(given, unknown), y)
+        target = stored.known_target
+        result = {"task": target.task, "target": target.name} | scores.to_dict() | {"notes": output.notes}
         output.result(result, scores.shown())
 
 
@@ -123,27 +121,14 @@ def report(
 
         def taken_apart(place: str) -> tuple[pd.DataFrame, pd.Series]:
             given = read_table(place, reading)
-            truth = pd.Series(stored.truth(given), index=given.index, name=stored.target.name)
-            return stored.encoder.conform(_inputs(stored, given, unknown), unknown), truth
+            truth = pd.Series(stored.truth(given), index=given.index, name=stored.known_target.name)
+            return stored.conformed(given, unknown), truth
 
         X, y = taken_apart(table)
         X_train, y_train = (None, None) if train is None else taken_apart(train)
-        encode = partial(stored.encoder.transform, unknown=unknown)
-        page = build_report(stored.model, X, y, title=title, encode=encode, X_train=X_train, y_train=y_train)
+        page = build_report(stored.model, X, y, title=title, X_train=X_train, y_train=y_train)
         wanted, out = out, write_or_rescue(partial(write_whole, content=page), out, output)
         output.say(f"Written to {out}; open it in a browser.")
         output.result({"out": out, "rows": len(y), "notes": output.notes})
         if out != wanted:
             raise typer.Exit(BAD_INPUT)
-
-
-def _inputs(stored: StoredModel, given: pd.DataFrame, unknown: str, kept: pd.DataFrame | None = None) -> pd.DataFrame:
-    """What the model takes from a table; columns that are kept beside the predictions are not said to be ignored."""
-    inputs = stored.inputs(given)
-    needed = {column.name for column in stored.encoder.columns_}
-    if kept is not None:
-        inputs = inputs.drop(columns=[name for name in kept.columns if name not in needed], errors="ignore")
-    if unknown == options.Unknown.ignore:
-        for said in unknown_categories(stored.encoder, inputs):
-            warnings.warn(said, UserWarning, stacklevel=2)
-    return inputs

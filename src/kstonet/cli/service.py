@@ -19,6 +19,7 @@ from kstonet.cli.stored import StoredModel
 from kstonet.cli.training import plain
 from kstonet.tables import InputError
 from kstonet.tables.columns import CATEGORY
+from kstonet.tables.encoding import EMPTY
 
 MOST_BYTES = 1_000_000  # of a request
 MOST_ROWS = 10_000  # of a request
@@ -63,6 +64,8 @@ class Service:
             if any(column.name.startswith(name) for name in made):
                 continue
             kind = {CATEGORY: "string"}.get(column.kind, column.kind)
+            if column.kind == EMPTY:
+                continue
             own: dict[str, Any] = {"type": kind if column.fill is None else [kind, "null"]}
             if column.kind == CATEGORY:
                 own["enum"] = [*column.categories, *([] if column.fill is None else [None])]
@@ -70,8 +73,8 @@ class Service:
             required += [] if column.fill is not None else [column.name]
         row = {"type": "object", "properties": properties, "required": required}
         return {
-            "target": self.stored.target.name,
-            "task": self.stored.target.task,
+            "target": None if self.stored.target is None else self.stored.target.name,
+            "task": "classification" if hasattr(self.stored.model, "classes_") else "regression",
             "classes": plain(getattr(self.stored.model, "classes_", None)),
             "request": {
                 "type": "object",
@@ -99,7 +102,7 @@ class Service:
         with self._turn, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             try:
-                X = self.stored.encoder.transform(self.stored.inputs(table), unknown)
+                X = self.stored.conformed(table, unknown)
                 found = prediction_table(self.stored.model, X, levels if isinstance(levels, list) else [levels])
             except (InputError, ValueError, TypeError) as error:
                 raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error

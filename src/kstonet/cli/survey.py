@@ -13,7 +13,7 @@ from kstonet.cli.dates import is_dates
 from kstonet.tables import InputError, TableEncoder
 from kstonet.tables.columns import CATEGORY, texts
 
-FILLED = "median, or the most frequent value"
+FILLED = "median, and puts missing categories aside"
 DISTINCT = 0.95  # share of different whole numbers from which a column named like a key is one
 KEYS = ("id", "key", "index", "no", "nr", "number", "uuid", "code", "row")
 
@@ -66,7 +66,7 @@ def survey(features: pd.DataFrame, *, impute: bool, categorical: list[str]) -> S
     >>> import pandas as pd
     >>> found = survey(pd.DataFrame({"a": ["1", None, "2"], "b": ["x"] * 3}), impute=False, categorical=[])
     >>> found.problems
-    ["column 'a' misses values in row 1; --impute fills in the median, or the most frequent value."]
+    ["column 'a' misses values in row 1; --impute fills in the median, and puts missing categories aside."]
     >>> found.options, found.remarks
     (['--impute'], ["column 'b' has the same value, 'x', in all rows and tells nothing."])
     """

@@ -36,9 +36,9 @@ class Split:
 
     target: Target
     encoder: TableEncoder
-    X: np.ndarray
+    X: pd.DataFrame
     y: np.ndarray
-    held_out: np.ndarray
+    held_out: pd.DataFrame
     held_out_y: np.ndarray
     dates: tuple[DateColumn, ...] = ()
     ids: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ def split_table(
         warnings.warn(remark, UserWarning, stacklevel=2)
     held = _held_out(y if target.task == CLASSIFICATION else np.zeros(len(y)), holdout, seed)
     encoder = TableEncoder(impute=impute, categorical=categorical or ()).fit(features[~held])
-    X, held_out = (encoder.transform(features[rows], unknown="ignore") for rows in (~held, held))
+    X, held_out = (encoder.conform(features[rows], unknown="ignore") for rows in (~held, held))
     return Split(target, encoder, X, y[~held], held_out, y[held], known, tuple(ids or ()))
 
 
@@ -240,9 +240,9 @@ def _settle(output: Output, model: Any) -> None:
 
 def save_model(training: Training, split: Split, path: str) -> None:
     """Write the model with the encoding of its table."""
-    model = training.model
+    model, known = training.model, split.encoder
     metadata = {
-        "table": split.encoder.to_dict(),
+        "table": TableEncoder.of(model.encoding_, known.names_, impute=known.impute).to_dict(),
         "target": split.target.to_dict(),
         "dates": [date.to_dict() for date in split.dates],
         "ids": list(split.ids),

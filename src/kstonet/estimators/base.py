@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from kstonet._arrays import rows_in
 from kstonet._checks import require, whole
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
+from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.imputation import SAMPLERS
@@ -33,7 +34,7 @@ from kstonet.targets import Targets
 from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
-RESIDUALS = ("crossfit", "loo", "training", None)
+RESIDUALS = ("auto", "crossfit", "loo", "training", None)
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ class Choice:
     how: dict[str, Any]
 
 
-class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseStoNet(
+    TableInputMixin, CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Everything the estimators share. Subclasses say what the first layer is, and what is predicted."""
 
     hidden_layer_sizes: Any
@@ -76,6 +79,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     trained_: TrainedNetwork
     _X_fit: np.ndarray
     _targets: ClassVar[type[Targets]]
+    _residuals_known: ClassVar[tuple[str | None, ...]] = RESIDUALS
 
     # -- what subclasses answer ----------------------------------------------------------------------------------------------
 
@@ -118,7 +122,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             "friction": (lambda v: 0 < v <= 1, "in (0, 1]; 1 is Langevin Monte Carlo"),
             "sampler": (lambda v: v in SAMPLERS, f"one of {', '.join(SAMPLERS)}"),
             "upper_layer": (lambda v: v in UPPER_LAYERS, f"one of {', '.join(UPPER_LAYERS)}"),
-            "residuals": (lambda v: v in RESIDUALS, "one of 'crossfit', 'loo', 'training' or None"),
+            "residuals": (lambda v: v in self._residuals_known, f"one of {', '.join(map(repr, self._residuals_known))}"),
             "temperature": (
                 lambda v: v == "auto" if isinstance(v, str) else v > 0 or (v == 0 and self.sampler == "sghmc"),
                 "'auto' or positive (0, which follows the gradient only, needs sampler='sghmc')",
@@ -171,7 +175,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             upper_layer=self.upper_layer,
             penalty=self.penalty,
             iro=loop,
-            residuals=self.residuals,
+            residuals="crossfit" if self.residuals == "auto" else self.residuals,
             max_iter=self._given("max_iter"),
             n_average=self._given("n_average"),
             n_chains=self.n_chains,
@@ -187,7 +191,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
         A kernel matrix keeps them, because prediction is given its columns as training was.
         """
-        rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise)
+        rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise, self._indicators)
         return rows if self._pairwise else rows.that_count()
 
     def _problem(self, rows: Rows) -> Problem:
@@ -245,7 +249,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
     def _check_X(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._read(X)
 
     def _refuse_training_rows(self, X: np.ndarray) -> None:
         """Refuse rows of the training for a calibration: the model predicts them too well.
@@ -307,10 +311,9 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     def _pairwise(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._pairwise
-        return tags
+    @property
+    def _takes_kernel_values(self) -> bool:
+        return self._pairwise
 
 
 class _Publisher(Observer):

@@ -19,12 +19,13 @@ from sklearn.base import (
     is_classifier,
 )
 from sklearn.model_selection import check_cv
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from kstonet.estimators.classification import known_classes
+from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
@@ -108,7 +109,7 @@ def _of_best(method: Callable[..., Any]) -> Callable[..., Any]:
     return delegate
 
 
-class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseKStoNetCV(TableInputMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Both searches."""
 
     _base: type[Any]
@@ -169,14 +170,14 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
         base.set_params(tuning="none", kernel="precomputed" if self._precomputed else "rbf")  # candidates bring theirs
         regression = not is_classifier(base)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        matrix, target = validate_data(self, X, y, dtype=np.float64, multi_output=regression, y_numeric=regression)
+        matrix, target = self._learn(X, y, sample_weight, multi_output=regression, y_numeric=regression)
         if regression:
             target = target.astype(np.float64)
         else:
             check_classification_targets(target)
         weights = validated_weights(sample_weight, matrix)
         counted = np.ones(len(matrix), dtype=bool) if weights is None else weights > 0
-        rows = Rows(matrix, target, weights, self._precomputed).that_count()
+        rows = Rows(matrix, target, weights, self._precomputed, self._indicators).that_count()
         if not regression:
             known_classes(rows)  # refuses a single one
         problem = base._problem(rows)
@@ -270,10 +271,9 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, list | tuple) and list(self.kernel) == ["precomputed"]
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        return tags
+    @property
+    def _takes_kernel_values(self) -> bool:
+        return self._precomputed
 
 
 def _results(table: list[dict[str, Any]]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, KSTONET_PARA
 from kstonet.estimators.regression import RegressionTask
 from kstonet.gram import Kernel
 from kstonet.problem import Problem
-from kstonet.settings import KernelLayerSettings, TrainingSettings, units_given
+from kstonet.settings import FIXED, KernelLayerSettings, TrainingSettings, units_given
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
 from kstonet.tuning.fast import FEWEST_ROWS, fast_choice
@@ -26,19 +26,6 @@ from kstonet.tuning.search import search
 TUNINGS = ("fast", "thorough", "none")
 GAMMAS = ("scale", "auto", "median", "tune")
 LOSSES = ("squared", "epsilon_insensitive")
-
-#: What a parameter is that is left out and not chosen.
-FIXED: dict[str, Any] = {
-    "hidden_layer_sizes": (5,),
-    "kernel": "rbf",
-    "gamma": "scale",
-    "length_scale": None,
-    "C": 10.0,
-    "loss": "epsilon_insensitive",
-    "epsilon": 0.01,
-    "max_iter": 40,
-    "n_average": 10,
-}
 
 
 class BaseKStoNet(BaseStoNet):
@@ -61,7 +48,7 @@ class BaseKStoNet(BaseStoNet):
         penalty: str = "lasso",
         upper_layer: str = "dense",
         alpha: Any = "auto",
-        residuals: str | None = "crossfit",
+        residuals: str | None = "auto",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
@@ -136,7 +123,8 @@ class BaseKStoNet(BaseStoNet):
         tuned = {name for name in TUNABLE if is_tune(getattr(self, name))}
         if tuned or self.tuning == "none":
             return tuned
-        return {name for name in FIXED if getattr(self, name) is None}
+        noise = {"residuals"} if self.residuals == "auto" and "local" in self._residuals_known else set()
+        return {name for name in FIXED if getattr(self, name) is None} | noise
 
     def _check_parameters(self) -> None:
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
@@ -159,11 +147,13 @@ class BaseKStoNet(BaseStoNet):
             return self._searched(asked, problem, settings)
         if len(problem.X) < FEWEST_ROWS:
             reason = f"fewer than {FEWEST_ROWS} rows say too little: all values are the fixed defaults"
-            return Choice({name: FIXED[name] for name in asked}, {"reason": reason, "table": []})
+            fixed = FIXED | {"residuals": "crossfit"}
+            return Choice({name: fixed[name] for name in asked}, {"reason": reason, "table": []})
         given = {name: getattr(self, name) for name in FIXED}
         thorough = self.tuning == "thorough"
         found = fast_choice(problem, given, seed=self._seed(), thorough=thorough, n_jobs=self.n_jobs)
-        return Choice(found.parameters, {"reason": found.reason, "table": found.table})
+        noise = {"residuals": "local"} if "residuals" in asked else {}
+        return Choice(found.parameters | noise, {"reason": found.reason, "table": found.table})
 
     def _predicted(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Callable[[], np.ndarray] | None:
         searched = any(is_tune(getattr(self, name)) for name in TUNABLE)  # a search is too expensive to be done again
@@ -227,6 +217,16 @@ class KStoNetRegressor(RegressionTask, BaseKStoNet):
     >>> model = KStoNetRegressor(max_iter=10, random_state=0).fit(X, y)
     >>> round(model.score(X, y), 2) > 0.98
     True
+
+    Data frames may have missing values and categories:
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({{"x": X[:, 0], "sign": np.where(np.arange(100) % 2, "plus", "minus")}})
+    >>> table.loc[::10, "x"] = np.nan
+    >>> model.fit(table, np.where(table["sign"] == "plus", y, -y)).predict_interval(table).shape
+    (100, 2)
+    >>> model.encoding_.output_names(model.feature_names_in_)
+    ['x', 'sign=minus', 'sign=plus']
     """
 
 

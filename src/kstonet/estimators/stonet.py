@@ -26,7 +26,7 @@ class BaseLinearStoNet(BaseStoNet):
         penalty: str = "lasso",
         upper_layer: str = "dense",
         alpha: Any = "auto",
-        residuals: str | None = "crossfit",
+        residuals: str | None = "auto",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",

@@ -19,10 +19,11 @@ from kstonet._records import SHAPES
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
 from kstonet.persistence.errors import ModelFileError
+from kstonet.tables.encoding import EMPTY, KINDS_OF_COLUMNS, TableEncoding
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
-from kstonet.uncertainty.conformal import ConformalFactor
+from kstonet.uncertainty.conformal import ConformalFactor, SkewedFactor
 
 KINDS = {"float": "f", "int": "iu", "bool": "b"}
 
@@ -110,6 +111,16 @@ def check_kernel(kernel: Kernel | None, features: int) -> None:
     expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
 
 
+def check_encoding(encoding: TableEncoding, columns: int) -> None:
+    """The encoding of a table against its number of columns."""
+    expect(len(encoding.fill) == columns, "there is not one column to encode per feature")
+    expect(all(0 <= j < columns for j in encoding.special), "columns are encoded that X does not have")
+    for each in encoding.special.values():
+        expect(each.kind in KINDS_OF_COLUMNS, f"a column holds {each.kind!r:.40}")
+        expect(each.kind != EMPTY or not each.indicated, "a column without values is encoded")
+    expect(encoding.n_outputs >= 1, "no column of X is encoded")
+
+
 def check_expansion(expansion: Expansion, features: int) -> None:
     """The first layer against the number of features."""
     iterates, units = expansion.intercept.shape
@@ -167,25 +178,31 @@ def check_trained(network: TrainedNetwork, features: int) -> None:
         expect(isinstance(network.calibration, IntervalCalibration | None), "numbers are calibrated as classes")
         expect(uncertainty is None or network.calibration is not None, "intervals lack their calibration")
         if isinstance(network.calibration, IntervalCalibration):
-            _check_intervals(network.calibration, outputs)
+            _check_intervals(network.calibration, outputs, features)
 
 
-def _check_intervals(calibration: IntervalCalibration, outputs: int) -> None:
+def _check_intervals(calibration: IntervalCalibration, outputs: int, features: int) -> None:
     noise = calibration.noise
     expect(len(noise.scale) == outputs, "the noise and the targets differ in number")
     expect(noise.df > 2.0, "the predictive distribution has no variance")
     expect((noise.growth is None) == (noise.span is None), "the noise grows, but not over which means")
     for factor in (calibration.factor, calibration.out_of_sample):
-        if isinstance(factor, ConformalFactor):
+        if isinstance(factor, ConformalFactor | SkewedFactor):
             expect(factor.scores.shape[1:] in ((), (outputs,)), "conformal scores and targets differ in number")
             expect(factor.df is None or factor.df > 2.0, "the scores belong to a distribution without a variance")
+    if calibration.local is not None:
+        expect(len(calibration.local.intercept) == outputs, "the local noise and the targets differ in number")
+        expect((calibration.local.bounds[0] <= calibration.local.bounds[1]).all(), "the local noise has no range")
+        check_expansion(Expansion((calibration.local.part,), calibration.local.intercept[None]), features)
 
 
 def _check_probabilities(calibration: ProbabilityCalibration, outputs: int) -> None:
     expect(calibration.temperature > 0 and calibration.variance_scale > 0, "the calibration is not positive")
-    if calibration.out_of_sample is not None:
-        expect(len(calibration.out_of_sample) in (2, 3), "calibration rows are not labelled")
-        logits, codes, *weights = calibration.out_of_sample
+    for rows in (calibration.out_of_sample, calibration.given):
+        if rows is None:
+            continue
+        expect(len(rows) in (2, 3), "calibration rows are not labelled")
+        logits, codes, *weights = rows
         labelled = logits.shape == (len(codes), outputs) and within(codes, outputs)
         expect(labelled, "calibration rows are not labelled")
         expect([w.shape for w in weights] in ([], [codes.shape]), "there is not one weight per calibration row")

@@ -20,7 +20,7 @@ from kstonet.gram import Kernel, make_kernel
 from kstonet.gram.kernels import RBF
 from kstonet.problem import Problem
 from kstonet.scaling import Scaler
-from kstonet.settings import units_given
+from kstonet.settings import FIXED, units_given
 from kstonet.targets import ClassTargets
 from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
 from kstonet.tuning.choice import Choice
@@ -96,23 +96,19 @@ def fast_choice(
         units = units_given({name: given[name] for name in ("kernel", "gamma", "C", "epsilon")})
         sizes = (units or (class_units(problem.targets.n_outputs) if classes else UNITS),)
     most = given["max_iter"] or (CLASS_ITERATIONS if classes else ITERATIONS[loss])
-    parameters = {
-        "gamma": "scale",  # without a say where the kernels bring their widths
-        "length_scale": None,
-        "epsilon": 0.01,
+    parameters = FIXED | {  # gamma has no say where the kernels bring their widths
         "loss": loss,
         "hidden_layer_sizes": sizes,
         "max_iter": most,
         "n_average": given["n_average"] or max(1, most // 2),
     }
     if found is None:
-        parameters |= {"C": 10.0}
         reason = "the kernel was given for every unit: C has its fixed default"
         table: list[dict[str, Any]] = []
     else:
         units = int(np.atleast_1d(sizes)[0])
-        both = found.together if n <= TWO_KERNELS_UP_TO and units > 1 and not classes else 1
-        parameters |= _first_layer(found, loss, units, both)
+        single = classes or n > TWO_KERNELS_UP_TO
+        parameters |= found.settings(loss, units, 1 if single else None)
         reason, table = found.reason, found.table
     kept = {name: value for name, value in given.items() if value is not None}
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
@@ -164,20 +160,3 @@ def _judged(kernels: list[Kernel], problem: Problem, columns: np.ndarray, seed: 
     _, kernel, fit = fits[0]
     reason = f"ridge {fit.ridge:.3g} has the smallest leave-one-out error, {fit.score:.3g} of the variance on {len(rows)} rows"
     return Choice((kernel,), (fit.ridge,), (fit.strength,), (fit.root,), True, table, reason)
-
-
-def _first_layer(found: Choice, loss: str, units: int, both: int) -> dict[str, Any]:
-    """Kernels, C and epsilon of the first layer; two kernels take turns."""
-    C = tuple(1.0 / ridge for ridge in found.ridges) if loss == "squared" else found.C
-    epsilon = (0.01,) * len(found.kernels) if loss == "squared" else found.epsilon
-    if both > 1:
-        turns = [unit % both for unit in range(units)]
-        each = {"kernel": found.kernels, "C": C, "epsilon": epsilon}
-        return {name: [values[turn] for turn in turns] for name, values in each.items()}
-    kernel = found.kernels[0]
-    one = {"C": C[0], "epsilon": epsilon[0]}
-    for family in FAMILIES.values():
-        if kernel.length_scale is not None and family.make(kernel.length_scale) == kernel:
-            scales = kernel.length_scale
-            return one | {"kernel": family.name, "gamma": kernel.gamma, "length_scale": scales}  # type: ignore[attr-defined]
-    return one | {"kernel": kernel}
