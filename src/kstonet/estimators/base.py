@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import kstonet
+from kstonet._arrays import rows_in
 from kstonet._checks import require, whole
 from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
@@ -33,7 +34,7 @@ from kstonet.layers import UPPER_LAYERS
 from kstonet.observers import EarlyStopping, Ends, Observer, Progress
 from kstonet.problem import Problem, Rows
 from kstonet.settings import FirstLayerSettings, TrainingSettings, layer_sizes
-from kstonet.targets import Targets
+from kstonet.targets import TargetsKind
 from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
@@ -83,13 +84,16 @@ class BaseStoNet(
 
     trained_: TrainedNetwork
     _X_fit: np.ndarray
-    _targets: ClassVar[type[Targets]]
     _residuals_known: ClassVar[tuple[str | None, ...]] = RESIDUALS
 
     # -- what subclasses answer ----------------------------------------------------------------------------------------------
 
     def _first_layer(self) -> FirstLayerSettings:
         """The first layer that the parameters ask for."""
+        raise NotImplementedError
+
+    def _targets(self) -> TargetsKind:
+        """What is predicted."""
         raise NotImplementedError
 
     def _gram_options(self) -> dict[str, Any]:
@@ -143,6 +147,7 @@ class BaseStoNet(
                 "a folder, or None; warm_start=True excludes it",
             ),
             "verbose": (lambda v: v >= 0, "0, 1 or 2"),
+            "n_jobs": (lambda v: v is None or v == -1 or whole(v), "a positive number of threads, -1 for all cores, or None"),
             "step_size": (
                 lambda v: (first := scheduled(v, 0)) == "auto" or first > 0,
                 "'auto', a positive number, or a schedule of them",
@@ -206,7 +211,7 @@ class BaseStoNet(
         return rows if self._pairwise else rows.that_count()
 
     def _problem(self, rows: Rows) -> Problem:
-        return Problem.of(rows, self._targets, standardize=self.standardize, **self._gram_options())
+        return Problem.of(rows, self._targets(), standardize=self.standardize, **self._gram_options())
 
     def _train(self, rows: Rows, validation: Rows | None, observers: Sequence[Observer]) -> None:
         """Choose what is to be chosen, train, and keep the record."""
@@ -292,6 +297,25 @@ class BaseStoNet(
     def _check_X(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         return self._read(X)
+
+    def _refuse_training_rows(self, X: np.ndarray) -> None:
+        """Refuse rows of the training for a calibration: the model predicts them too well.
+
+        A stored model knows the rows it kept for prediction. Equal rows tell nothing where features take few values.
+        """
+        trained = self.trained_
+        if trained.pairwise:
+            return
+        bases = [part.basis for part in trained.expansion.parts if not part.holds_values and part.basis.ndim == 2]
+        known = getattr(self, "_X_fit", np.concatenate(bases) if bases else None)
+        if known is None or len(np.unique(known, axis=0)) < 0.5 * len(known):
+            return
+        share = float(rows_in(trained.scaler.forward(X), known).mean())
+        if share > 0.5:
+            raise ValueError(
+                f"calibrate: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
+                " the intervals would be too short. Give rows that were not in fit, or call calibrate() without rows."
+            )
 
     def transform(self, X: Any) -> np.ndarray:
         """The last hidden layer (before its activation) of the last iterate: a sufficient reduction of X.

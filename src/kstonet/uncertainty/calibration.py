@@ -20,9 +20,11 @@ from kstonet.layers.moments import FIRST_LAYER, Moments
 from kstonet.uncertainty.conformal import ConformalFactor, Factor, SkewedFactor, StudentFactor, conformal_factor
 from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_many, regression_folds
 from kstonet.uncertainty.local_scale import LocalScale, learn_scale
-from kstonet.uncertainty.logits import bootstrap_scale, log_odds_variance, out_of_sample_logits, out_of_sample_temperature
+from kstonet.uncertainty.logits import Restart, bootstrap_scale, out_of_sample_logits, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
 from kstonet.uncertainty.noise_model import EXACT, NoiseModel
+
+ENOUGH_ROWS = 1000  # whose variance is compared with their squared errors: a mean over all of them
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,9 @@ class ProbabilityCalibration:
     given: tuple[np.ndarray, ...] | None = None
 
     @classmethod
-    def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
+    def learn(
+        cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str, restart: Restart | None = None
+    ) -> ProbabilityCalibration:
         """From out-of-sample logits: "crossfit" or "loo"; "training" learns nothing."""
         if residuals == "training":
             return cls()
@@ -160,11 +164,8 @@ class ProbabilityCalibration:
         if end.weights is not None:
             predicted = tuple(part[end.weights > 0] for part in (logits, end.outputs, end.weights))
         temperature = out_of_sample_temperature(*predicted)
-        fitted = uncertainty.moments(end.X)
-        scale = bootstrap_scale(end.states[-1], end.inputs, fitted, temperature, end.settings, end.weights, end.run)
-        return cls(temperature, scale, predicted)
-
-    def log_odds_variance(self, moments: Moments) -> np.ndarray:
-        """Variance of the tempered log-odds of every class, from the moments of the logits before temperature and scale."""
-        tempered = log_odds_variance(moments.mean / self.temperature, moments.covariance)
-        return self.variance_scale * tempered / self.temperature**2
+        truth = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0) / temperature
+        some = np.arange(0, len(truth), max(1, len(truth) // ENOUGH_ROWS))
+        variance = uncertainty.log_odds(end.X[some], temperature).variance
+        rows = end.states[-1], end.inputs, truth, (some, variance), end.settings, end.weights
+        return cls(temperature, bootstrap_scale(*rows, restart, end.run), predicted)
