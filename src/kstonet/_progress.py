@@ -46,6 +46,10 @@ class Bar:
         elif self._total is None or self._done % max(1, self._total // 10) == 0 or self._done == self._total:
             write(self._line(text) + "\n")
 
+    def catch_up(self, done: int) -> None:
+        """So many more were finished before."""
+        self._before, self._done = self._before + done, self._done + done
+
     def show(self, text: str) -> None:
         """Say what goes on, with nothing more done; on a terminal only."""
         if sys.stderr.isatty():

@@ -31,18 +31,22 @@ class Rows:
         Sample weights.
     pairwise : bool
         Whether X is a kernel matrix, of which a part has fewer columns, too.
+    indicators : ndarray of bool of shape (p,), optional
+        Columns of 0 and 1 that stand for categories and missing values: they are centred, but not scaled.
     """
 
     X: np.ndarray
     y: np.ndarray
     weights: np.ndarray | None = None
     pairwise: bool = False
+    indicators: np.ndarray | None = None
 
     def take(self, rows: np.ndarray, against: np.ndarray | None = None) -> Rows:
         """Some of the rows; the columns of a kernel matrix become those of the rows ``against`` (default: the same rows)."""
         columns = rows if against is None else against
         X = self.X[np.ix_(rows, columns)] if self.pairwise else self.X[rows]
-        return Rows(X, self.y[rows], None if self.weights is None else self.weights[rows], self.pairwise)
+        weights = None if self.weights is None else self.weights[rows]
+        return Rows(X, self.y[rows], weights, self.pairwise, self.indicators)
 
     def that_count(self) -> Rows:
         """Without the rows of weight zero, which do not take part in training."""
@@ -156,7 +160,7 @@ class Problem:
     def of(cls, rows: Rows, targets: type[Targets], *, standardize: bool = True, **gram: Any) -> Problem:
         """Standardise the rows; ``gram`` are the options of :func:`kstonet.gram.make_gram`."""
         scaled = standardize and not rows.pairwise
-        scaler = Scaler.fit(rows.X, rows.weights) if scaled else Scaler.identity(rows.X.shape[1])
+        scaler = Scaler.fit(rows.X, rows.weights, rows.indicators) if scaled else Scaler.identity(rows.X.shape[1])
         known = targets.of(rows.y, rows.weights, standardize)
         X = scaler.forward(rows.X)
         return cls(rows, scaler, known, X, known.outputs(rows.y), Grams(X, **gram), standardize)

@@ -22,6 +22,19 @@ from kstonet.layers.ridge import RidgeLayer
 from kstonet.network import Network
 from kstonet.problem import Grams, Problem
 
+#: What a parameter of a K-StoNet is that is left out and not chosen.
+FIXED: dict[str, Any] = {
+    "hidden_layer_sizes": (5,),
+    "kernel": "rbf",
+    "gamma": "scale",
+    "length_scale": None,
+    "C": 10.0,
+    "loss": "epsilon_insensitive",
+    "epsilon": 0.01,
+    "max_iter": 40,
+    "n_average": 10,
+}
+
 
 class FirstLayerSettings(Protocol):
     """How the first layer is made."""
@@ -47,13 +60,13 @@ class FirstLayerSettings(Protocol):
 class KernelLayerSettings:
     """A layer of support vector regressions; every value is one for all units, or one per unit."""
 
-    kernel: Any = "rbf"
-    gamma: Any = "scale"
-    length_scale: Any = None
-    C: Any = 10.0
-    epsilon: Any = 0.01
+    kernel: Any = FIXED["kernel"]
+    gamma: Any = FIXED["gamma"]
+    length_scale: Any = FIXED["length_scale"]
+    C: Any = FIXED["C"]
+    epsilon: Any = FIXED["epsilon"]
     tol: float = 1e-3
-    loss: str = "epsilon_insensitive"
+    loss: str = FIXED["loss"]
 
     def inputs(self, problem: Problem) -> None:
         """The rows of a kernel layer are fixed: it asks for none."""
@@ -214,7 +227,7 @@ class TrainingSettings:
         changes: dict[str, Any] = {}
         if "hidden_layer_sizes" in given:
             changes["hidden_layer_sizes"] = layer_sizes(given.pop("hidden_layer_sizes"))
-        changes |= {name: given.pop(name) for name in ("max_iter", "n_average") if name in given}
+        changes |= {name: given.pop(name) for name in ("max_iter", "n_average", "residuals") if name in given}
         if "noise_variance" in given:
             changes["iro"] = replace(self.iro, noise_variance=given.pop("noise_variance"))
         return replace(self, first=replace(self.first, **given), **changes)  # type: ignore[type-var]

@@ -15,16 +15,13 @@ from kstonet.cli import main, training
 from kstonet.cli.tables import read_table
 from kstonet.metrics import coverage, crps_student
 from kstonet.persistence import read_metadata
-from kstonet.tables import TableEncoder
 
 
 def library_view(files, target):
     """Model, inputs and truth, without the command line."""
     table, path = files
-    frame = read_table(str(table))
-    encoder = TableEncoder.from_dict(read_metadata(path)["table"])
-    truth = frame[target] if target == "heat" else frame[target].astype(float)
-    return kstonet.load(path), encoder.transform(frame.drop(columns=target)), truth.to_numpy()
+    frame = pd.read_csv(table)
+    return kstonet.load(path), frame.drop(columns=target), frame[target].to_numpy()
 
 
 def test_predictions_are_the_librarys(run, regression, tmp_path):
@@ -210,7 +207,7 @@ def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
     message = run(*fit, code=2).stderr
     assert message.strip() == (
         "Error: values are missing: column 'area' in rows 3, 6, column 'city' in row 8. Fill them in, or let "
-        "impute=True (--impute) put the median or the most frequent value there."
+        "impute=True (--impute) put the median there, and missing categories aside."
     )
     assert not (tmp_path / "m.kstonet").exists()
     run(*fit, "--impute")
@@ -290,7 +287,7 @@ def test_bad_files_are_refused_before_the_work(run, tmp_path, regression, monkey
         assert "is not yours to write to" in run(*fit, tmp_path / "m.kstonet", code=2).stderr
     assert "is not a stored model" in run("info", table, code=2).stderr
     assert "is not a file" in run("info", tmp_path / "none.kstonet", code=2).stderr
-    assert "use --format" in run("predict", path, table, "--out", tmp_path / "p.xlsx", code=2).stderr
+    assert "use --format" in run("predict", path, table, "--out", tmp_path / "p.ods", code=2).stderr
     assert "coverage=[95.0] must lie strictly between 0 and 1" in run("predict", path, table, "--coverage", 95, code=2).stderr
 
 
@@ -315,9 +312,22 @@ def test_a_model_of_the_library_is_shown_but_not_used(run, tmp_path, regression)
     kstonet.save(kstonet.StoNetRegressor(max_iter=2, random_state=0).fit(X, X[:, 0]), tmp_path / "m.kstonet")
     assert "StoNetRegressor" in run("info", tmp_path / "m.kstonet").stdout
     message = run("predict", tmp_path / "m.kstonet", regression[0], code=2).stderr
-    assert "holds a StoNetRegressor, but not the encoding of its table" in message
+    assert "holds a StoNetRegressor, but not the names of its columns" in message
     kstonet.save(kstonet.MultiTargetSVR().fit(X, X[:, 0]), tmp_path / "svr.kstonet")
     assert json.loads(run("info", tmp_path / "svr.kstonet", "--json").stdout)["class"] == "MultiTargetSVR"
+
+
+def test_a_model_of_a_data_frame_saved_from_python_predicts(run, tmp_path, flats):
+    X, y = flats.drop(columns="price"), flats["price"]
+    X.loc[::9, "city"] = None
+    model = kstonet.StoNetRegressor(max_iter=2, random_state=0).fit(X, y)
+    kstonet.save(model, tmp_path / "m.kstonet")
+    X[X.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)  # in another order, as text, with missing values
+    run("predict", tmp_path / "m.kstonet", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+    predictions = read_table(str(tmp_path / "p.csv")).astype(float)
+    np.testing.assert_array_equal(predictions[["lower_95", "upper_95"]], model.predict_interval(X))
+    message = run("evaluate", tmp_path / "m.kstonet", tmp_path / "new.csv", code=2).stderr
+    assert "was saved from Python and does not name its target" in message
 
 
 def test_info(run, regression, classification):

@@ -10,12 +10,12 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from kstonet._files import destination
 from kstonet._words import counted, readable_bytes
 from kstonet.cli import options
-from kstonet.cli.output import INTERRUPTED, Output, grid, session, titled
+from kstonet.cli.output import BAD_INPUT, INTERRUPTED, Output, grid, session, titled
+from kstonet.cli.places import MODEL, check_output, write_or_rescue
 from kstonet.cli.progress import TUNE, parts_text, seconds_by_part
-from kstonet.cli.tables import STDIN, read_table
+from kstonet.cli.tables import STDIN, Reading, read_table
 from kstonet.cli.training import (
     Split,
     choice_of,
@@ -52,12 +52,14 @@ PARAMETERS = {
 }
 
 
+@options.reads_tables
 def fit(
     table: options.TableArgument,
     target: options.TargetOption,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Model file.", show_default="TABLE, as .kstonet")
     ] = None,
+    force: options.ForceOption = False,
     task: options.TaskOption = options.Task.auto,
     holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to hold out and test on.")] = 0.0,
     impute: options.ImputeOption = False,
@@ -85,11 +87,16 @@ def fit(
     ] = None,
     loss: Annotated[options.Loss | None, typer.Option(help="Loss of the first layer.", show_default="chosen")] = None,
     max_iter: options.MaxIterOption = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Keep the state of the training there; the same command goes on where it died."),
+    ] = None,
     seed: options.SeedOption = 0,
-    format_: options.FormatOption = None,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Train a model on a table and save it.
 
@@ -100,7 +107,7 @@ def fit(
     """
     with session(quiet, json, debug) as output:
         path = out or ("model.kstonet" if table == STDIN else f"{Path(table).stem}.kstonet")
-        destination(path, "model.kstonet")  # before the work
+        check_output(path, MODEL, [table], force=force)
         parameters = {
             "hidden_layer_sizes": parse_units(units),
             "tuning": tuning.value,
@@ -109,10 +116,11 @@ def fit(
             "gamma": parse_number("gamma", gamma or (TUNE if tune else None), "scale", "auto", TUNE),
             "loss": None if loss is None else loss.value,
             "max_iter": max_iter,
+            "checkpoint": checkpoint,
             "random_state": seed,
         }
         split = split_table(
-            read_table(table, format_),
+            read_table(table, reading),
             target,
             task=task,
             drop=drop,
@@ -124,11 +132,11 @@ def fit(
         model = new_model(split.target, **parameters)
         result = _train(output, model, split, path)
         output.result(result)
-        output.say(f"\nNext: kstonet predict {path} NEW_TABLE --out predictions.csv")
-        if result["interrupted"]:
-            raise typer.Exit(INTERRUPTED)
+        output.say(f"\nNext: kstonet predict {result['model']} NEW_TABLE --out predictions.csv")
+        _leave(result)
 
 
+@options.reads_tables
 def tune(
     table: options.TableArgument,
     target: options.TargetOption,
@@ -138,6 +146,7 @@ def tune(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Train a model with the best values and save it.")
     ] = None,
+    force: options.ForceOption = False,
     task: options.TaskOption = options.Task.auto,
     impute: options.ImputeOption = False,
     drop: options.DropOption = None,
@@ -145,19 +154,20 @@ def tune(
     units: options.UnitsOption = None,
     max_iter: options.MaxIterOption = None,
     seed: options.SeedOption = 0,
-    format_: options.FormatOption = None,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Search for good values of the parameters by validation and show the candidates."""
     with session(quiet, json, debug) as output:
         if out is not None:
-            destination(out, "model.kstonet")
+            check_output(out, MODEL, [table], force=force)
         parameters = {"hidden_layer_sizes": parse_units(units), "max_iter": max_iter, "random_state": seed}
         parameters |= dict.fromkeys((PARAMETERS[name] for name in over), TUNE)
         split = split_table(
-            read_table(table, format_), target, task=task, drop=drop, categorical=categorical, impute=impute, seed=seed
+            read_table(table, reading), target, task=task, drop=drop, categorical=categorical, impute=impute, seed=seed
         )
         if out is None:
             parameters["residuals"] = None  # the model is not saved, so it needs no intervals
@@ -165,8 +175,13 @@ def tune(
         result = _train(output, model, split, out)
         candidates = plain(model.tuning_["table"])
         output.result(result | {"candidates": candidates}, _candidates(candidates, result["tuning_reason"]))
-        if result["interrupted"]:
-            raise typer.Exit(INTERRUPTED)
+        _leave(result)
+
+
+def _leave(result: dict[str, Any]) -> None:
+    """Exit with the code of a training that did not end as it should."""
+    if result["rescued"] or result["interrupted"]:
+        raise typer.Exit(BAD_INPUT if result["rescued"] else INTERRUPTED)
 
 
 def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[str, Any]:
@@ -174,8 +189,9 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
     target = split.target
     output.say(grid({"Table": split.said, "Task": f"{target.task} ({target.reason})"}))
     training = train(output, model, split)
+    wanted = path
     if path is not None:
-        save_model(training, split, path)
+        path = write_or_rescue(lambda place: save_model(training, split, place), path, output)
     history, seconds = model.history_, seconds_by_part(model.history_)
     rest = training.seconds - sum(seconds.values())
     chosen = choice_of(model)
@@ -192,12 +208,13 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
     output.say(grid({name: text for name, text in lines.items() if text}))
     return {
         "model": path,
+        "rescued": path != wanted,
         "task": target.task,
         "task_reason": target.reason,
         "target": target.name,
         "rows": len(split.X),
         "columns": [column.name for column in split.encoder.columns_],
-        "inputs": split.X.shape[1],
+        "inputs": model._n_encoded,
         "iterations": model.n_iter_,
         "loss": history[-1]["loss"],
         "score": history[-1]["score"],

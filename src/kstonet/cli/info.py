@@ -21,6 +21,13 @@ from kstonet.tables import TableEncoder
 from kstonet.tables.columns import CATEGORY
 from kstonet.tuning.summary import chosen_words
 
+#: Words for the residuals that intervals were learnt from.
+INTERVALS = {
+    None: "none",
+    "crossfit": "from cross-fitted residuals",
+    "local": "from cross-fitted residuals, with noise that depends on the features",
+}
+
 
 def info(
     model: options.ModelArgument,
@@ -35,7 +42,7 @@ def info(
             "file": model,
             "bytes": Path(model).stat().st_size,
             "class": type(loaded).__name__,
-            "inputs": loaded.n_features_in_,
+            "inputs": loaded._n_encoded,
             "classes": plain(getattr(loaded, "classes_", None)),
             "parameters": plain(_changed(loaded)),
             "iterations": plain(loaded.n_iter_),
@@ -72,7 +79,7 @@ def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
         "Loss": f"{values['loss']:.4g} (last iteration)" if values["loss"] is not None else None,
         "Held out": ", ".join(f"{TITLES[name][0]} {held_out[name]:.4g}" for name in TITLES if held_out.get(name) is not None)
         or None,
-        "Intervals": {None: "none", "crossfit": "from cross-fitted residuals"}.get(values["intervals"], values["intervals"]),
+        "Intervals": INTERVALS.get(values["intervals"], values["intervals"]),
         "Inputs": f"{values['inputs']} after encoding",
     }
     parts: list[Any] = [grid({name: line for name, line in lines.items() if line is not None})]

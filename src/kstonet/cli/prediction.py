@@ -10,15 +10,15 @@ import pandas as pd
 from kstonet import KStoNetClassifier
 
 
-def prediction_table(model: Any, X: np.ndarray, levels: list[float]) -> pd.DataFrame:
+def prediction_table(model: Any, X: Any, levels: list[float]) -> pd.DataFrame:
     """Means or classes with their uncertainty, one row per row of ``X``.
 
     Parameters
     ----------
     model : KStoNetRegressor or KStoNetClassifier
         The fitted model.
-    X : ndarray of shape (n_rows, n_features)
-        Encoded rows.
+    X : DataFrame or ndarray of shape (n_rows, n_features)
+        Rows to predict.
     levels : list of float
         Nominal coverages of the intervals.
 
@@ -51,7 +51,7 @@ def prediction_table(model: Any, X: np.ndarray, levels: list[float]) -> pd.DataF
     return pd.DataFrame(columns)
 
 
-def _of_classes(model: KStoNetClassifier, X: np.ndarray, levels: list[float], names: list[str]) -> pd.DataFrame:
+def _of_classes(model: KStoNetClassifier, X: Any, levels: list[float], names: list[str]) -> pd.DataFrame:
     p = model.predict_proba(X)
     columns: dict[str, np.ndarray] = {"class": model.classes_[p.argmax(axis=1)]}
     bounds = model.predict_proba_interval(X, levels) if levels else None

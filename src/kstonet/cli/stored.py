@@ -17,30 +17,48 @@ from kstonet.tables import InputError, TableEncoder
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model with the encoding of its table."""
+    """A model with the encoding of its table; the target of a model that was saved from Python is not known."""
 
+    path: str
     model: Any
     encoder: TableEncoder
-    target: Target
+    target: Target | None
 
     @classmethod
     def open(cls, path: str) -> StoredModel:
-        """Read a file that ``kstonet fit`` wrote."""
-        model, metadata = kstonet.load(path), read_metadata(path)
-        if metadata is None or not {"table", "target"} <= metadata.keys():
+        """Read a file that ``kstonet fit`` wrote, or a model that was fitted on a data frame and saved from Python."""
+        model, metadata = kstonet.load(path), read_metadata(path) or {}
+        names, target = getattr(model, "feature_names_in_", None), metadata.get("target")
+        if "table" in metadata:
+            encoder = TableEncoder.from_dict(metadata["table"])
+        elif names is not None and hasattr(model, "encoding_") and hasattr(model, "trained_"):
+            encoder = TableEncoder.of(model.encoding_, list(names))
+        else:
             raise InputError(
-                f"{path!r} holds a {type(model).__name__}, but not the encoding of its table: use kstonet.load in Python, or "
-                "write the file with 'kstonet fit'."
+                f"{path!r} holds a {type(model).__name__}, but not the names of its columns: use kstonet.load in Python, fit "
+                "it on a data frame, or write the file with 'kstonet fit'."
             )
-        return cls(model, TableEncoder.from_dict(metadata["table"]), Target(**metadata["target"]))
+        return cls(path, model, encoder, None if target is None else Target(**target))
 
-    def inputs(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The table without the target, if it has one."""
-        return table.drop(columns=self.target.name, errors="ignore")
+    def conformed(self, table: pd.DataFrame, unknown: str) -> pd.DataFrame:
+        """The columns that the model uses, typed."""
+        if self.target is not None:
+            table = table.drop(columns=self.target.name, errors="ignore")
+        return self.encoder.conform(table, unknown)
 
     def truth(self, table: pd.DataFrame) -> np.ndarray:
         """The target of a table."""
-        name = self.target.name
+        name = self.known_target.name
         if name not in table.columns:
             raise InputError(f"the table lacks the target {name!r}; it has {quoted(table.columns)}.")
-        return self.target.values(table[name], getattr(self.model, "classes_", None))
+        return self.known_target.values(table[name], getattr(self.model, "classes_", None))
+
+    @property
+    def known_target(self) -> Target:
+        """The target, if the file names it."""
+        if self.target is None:
+            raise InputError(
+                f"{self.path!r} was saved from Python and does not name its target; score it there, or write the file with "
+                "'kstonet fit'."
+            )
+        return self.target

@@ -30,9 +30,9 @@ class Split:
 
     target: Target
     encoder: TableEncoder
-    X: np.ndarray
+    X: pd.DataFrame
     y: np.ndarray
-    held_out: np.ndarray
+    held_out: pd.DataFrame
     held_out_y: np.ndarray
 
     @property
@@ -68,7 +68,7 @@ def split_table(
     y = target.values(table[target_name])
     held = _held_out(y if target.task == CLASSIFICATION else np.zeros(len(y)), holdout, seed)
     encoder = TableEncoder(impute=impute, categorical=categorical or ()).fit(features[~held])
-    X, held_out = (encoder.transform(features[rows], unknown="ignore") for rows in (~held, held))
+    X, held_out = (encoder.conform(features[rows], unknown="ignore") for rows in (~held, held))
     return Split(target, encoder, X, y[~held], held_out, y[held])
 
 
@@ -178,9 +178,9 @@ def _settle(output: Output, model: Any) -> None:
 
 def save_model(training: Training, split: Split, path: str) -> None:
     """Write the model with the encoding of its table."""
-    model = training.model
+    model, known = training.model, split.encoder
     metadata = {
-        "table": split.encoder.to_dict(),
+        "table": TableEncoder.of(model.encoding_, known.names_, impute=known.impute).to_dict(),
         "target": split.target.to_dict(),
         "training": {"rows": len(split.X), "seconds": training.seconds, "interrupted": training.interrupted},
         "held_out": training.held_out.to_dict() if training.held_out else None,

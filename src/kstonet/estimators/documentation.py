@@ -15,12 +15,15 @@ SHARED_PARAMETERS = """
     alpha : "auto", float or schedule, default="auto"
         Strength of the penalty, in scikit-learn's scaling. "auto" is 0.1·residual·√(log(inputs)/n), the order that the theory
         asks for, with the residual of the current fit.
-    residuals : {"crossfit", "loo", "training", None}, default="crossfit"
-        Which residuals prediction intervals are learnt from. "crossfit": training goes on for three iterations with each of
-        five folds hidden (ten in regressions of fewer than 1,000 rows), and the hidden rows are predicted. "loo": every row is
-        left out of the last refit of the first layer, in closed form; this is faster and a little optimistic. "training": plain
-        training residuals, as in the paper; they are far too small where the network nearly interpolates. None prepares no
-        intervals: training is faster, and the model predicts means only.
+    residuals : {"auto", "local", "crossfit", "loo", "training", None}, default="auto"
+        Which residuals prediction intervals are learnt from, and what is learnt from them. "crossfit": training goes on for
+        three iterations with each of five folds hidden (ten in regressions of fewer than 1,000 rows), and the hidden rows are
+        predicted. "local", for regressions: the same residuals, and the size of the noise may differ from place to place, with
+        two tails of their own where errors are skewed; both only as far as the residuals show it. "auto" is "local" for a
+        K-StoNet that chooses what is left out (``tuning``), and "crossfit" otherwise. "loo": every row is left out of the last
+        refit of the first layer, in closed form; this is faster and a little optimistic. "training": plain training residuals,
+        as in the paper; they are far too small where the network nearly interpolates. None prepares no intervals: training is
+        faster, and the model predicts means only.
     sampler : {"sghmc", "mala", "hmc", "gibbs"}, default="sghmc"
         How hidden values are drawn: the paper's momentum update, eq. (imputationeq); the Langevin and the Hamiltonian algorithm
         with an accept step; or slice draws, one coordinate at a time. :func:`kstonet.imputation.register_sampler` adds others.
@@ -52,6 +55,10 @@ SHARED_PARAMETERS = """
         Whether ``fit`` goes on from the last iteration when it is called again on the same X. The kernel matrix is kept for it.
     max_memory : float, optional
         Bytes that a kernel matrix and its factor may take; by default 80 % of what is available.
+    checkpoint : str or path, optional
+        Folder in which the state of the training is kept after every iteration, the search for parameters and the intervals
+        included. A ``fit`` that dies goes on there when it is called again with the same data and parameters, and ends in the
+        same model. A folder of another fit is refused. Needs the extra "io".
     callback : callable, optional
         Called with the :class:`~kstonet.iro.IROState` of every iteration; the estimator can predict meanwhile.
     n_jobs : int, optional
@@ -70,8 +77,10 @@ SHARED_ATTRIBUTES = """
         and iterations, support vectors, seconds per part.
     n_iter_ : int
         Number of iterations done.
+    encoding_ : TableEncoding
+        How the columns of X become numbers: what stands in for missing values, and the categories.
     n_features_in_ : int
-        Number of columns of X.
+        Number of columns of X, before they are encoded.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X, where all of them are strings.
 """

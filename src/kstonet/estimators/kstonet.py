@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kstonet._checks import require
+from kstonet.checkpoint import Run
 from kstonet.estimators.base import BaseStoNet, Choice
 from kstonet.estimators.classification import ClassificationTask
 from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, KSTONET_PARAMETERS
 from kstonet.estimators.regression import RegressionTask
 from kstonet.gram import Kernel, Plan
 from kstonet.problem import Grams, Problem
-from kstonet.settings import KernelLayerSettings, TrainingSettings, units_given
-from kstonet.targets import ClassTargets
+from kstonet.settings import FIXED, KernelLayerSettings, TrainingSettings, units_given
+from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
 from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, network_shape
 from kstonet.tuning.parts import larger_part, validation_parts
+from kstonet.tuning.refits import refit_folds, refitted_predictions
 from kstonet.tuning.search import search
 
 TUNINGS = ("fast", "thorough", "none")
 LOSSES = ("squared", "epsilon_insensitive")
-
-#: What a parameter is that is left out and not chosen.
-FIXED: dict[str, Any] = {
-    "hidden_layer_sizes": (5,),
-    "kernel": "rbf",
-    "gamma": "scale",
-    "length_scale": None,
-    "C": 10.0,
-    "loss": "epsilon_insensitive",
-    "epsilon": 0.01,
-    "max_iter": 40,
-    "n_average": 10,
-}
 
 
 class BaseKStoNet(BaseStoNet):
@@ -58,7 +48,7 @@ class BaseKStoNet(BaseStoNet):
         penalty: str = "lasso",
         upper_layer: str = "dense",
         alpha: Any = "auto",
-        residuals: str | None = "crossfit",
+        residuals: str | None = "auto",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
@@ -74,6 +64,7 @@ class BaseKStoNet(BaseStoNet):
         max_memory: float | None = None,
         solver: str = "auto",
         device: str | None = None,
+        checkpoint: Any = None,
         callback: Callable[[Any], Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -109,6 +100,7 @@ class BaseKStoNet(BaseStoNet):
         self.max_memory = max_memory
         self.solver = solver
         self.device = device
+        self.checkpoint = checkpoint
         self.callback = callback
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -133,7 +125,8 @@ class BaseKStoNet(BaseStoNet):
         tuned = {name for name in TUNABLE if is_tune(getattr(self, name))}
         if tuned or self.tuning == "none":
             return tuned
-        return {name for name in FIXED if getattr(self, name) is None}
+        noise = {"residuals"} if self.residuals == "auto" and "local" in self._residuals_known else set()
+        return {name for name in FIXED if getattr(self, name) is None} | noise
 
     def _check_parameters(self) -> None:
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
@@ -144,27 +137,41 @@ class BaseKStoNet(BaseStoNet):
                 raise ValueError(f"{name}={value!r} is unknown; give numbers, or 'tune' to have them chosen by validation.")
         super()._check_parameters()
 
-    def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
+    def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         counted = problem.rows.that_count()
         problem = problem if counted is problem.rows else self._problem(counted)
         if any(is_tune(getattr(self, name)) for name in TUNABLE):
-            return self._searched(asked, problem, settings)
+            return self._searched(asked, problem, settings, seed, run)
         if len(problem.X) < FEWEST_ROWS:
             reason = f"fewer than {FEWEST_ROWS} rows say too little: all values are the fixed defaults"
-            return Choice({name: FIXED[name] for name in asked}, {"reason": reason, "table": []})
+            fixed = FIXED | {"residuals": "crossfit"}
+            return Choice({name: fixed[name] for name in asked}, {"reason": reason, "table": []})
         given = {name: getattr(self, name) for name in FIXED}
         thorough = self.tuning == "thorough"
-        found = fast_choice(problem, given, seed=self._seed(), thorough=thorough, n_jobs=self.n_jobs)
-        return Choice(found.parameters, {"reason": found.reason, "table": found.table})
+        found = fast_choice(problem, given, seed=seed, thorough=thorough, n_jobs=self.n_jobs)
+        noise = {"residuals": "local"} if "residuals" in asked else {}
+        return Choice(found.parameters | noise, {"reason": found.reason, "table": found.table})
 
-    def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
+    def _predicted(self, problem: Problem, given: TrainingSettings, seed: int) -> Callable[[Run], np.ndarray] | None:
+        asked = self._asked()
+        searched = any(is_tune(getattr(self, name)) for name in TUNABLE)  # a search is too expensive to be done again
+        folds = refit_folds(len(problem.X))
+        if not asked or searched or not folds or not isinstance(problem.targets, NumericTargets):
+            return None
+
+        def choose(part: Problem) -> dict[str, Any]:
+            return self._choose(asked, part, given, seed, Run()).parameters
+
+        return partial(refitted_predictions, problem, given, choose, folds)
+
+    def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         """Values for the parameters that are "tune", by training networks on validation parts."""
-        n, seed = len(problem.X), self._seed()
+        n = len(problem.X)
         codes = problem.outputs if isinstance(problem.targets, ClassTargets) else None
         given = {name: "tune" if name in asked else self._given(name) for name in (*TUNABLE, "epsilon")}
         grids = default_grids(given, problem.X, problem.weights)
         parts, last = validation_parts(n, seed, codes), larger_part(n, seed, codes)
-        found = search(problem, settings, grids, parts, last, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose)
+        found = search(problem, settings, grids, parts, last, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose, run=run)
         # beside what was asked: a gamma that goes with learned length scales, kernels that bring their own
         chosen = {name: value for name, value in found.parameters.items() if name in asked or (value,) != getattr(grids, name)}
         return Choice(chosen, {"reason": found.reason, "table": found.table})
@@ -254,6 +261,16 @@ class KStoNetRegressor(RegressionTask, BaseKStoNet):
     >>> model = KStoNetRegressor(max_iter=10, random_state=0).fit(X, y)
     >>> round(model.score(X, y), 2) > 0.98
     True
+
+    Data frames may have missing values and categories:
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({{"x": X[:, 0], "sign": np.where(np.arange(100) % 2, "plus", "minus")}})
+    >>> table.loc[::10, "x"] = np.nan
+    >>> model.fit(table, np.where(table["sign"] == "plus", y, -y)).predict_interval(table).shape
+    (100, 2)
+    >>> model.encoding_.output_names(model.feature_names_in_)
+    ['x', 'sign=minus', 'sign=plus']
     """
 
 

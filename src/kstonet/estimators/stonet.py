@@ -26,7 +26,7 @@ class BaseLinearStoNet(BaseStoNet):
         penalty: str = "lasso",
         upper_layer: str = "dense",
         alpha: Any = "auto",
-        residuals: str | None = "crossfit",
+        residuals: str | None = "auto",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
@@ -40,6 +40,7 @@ class BaseLinearStoNet(BaseStoNet):
         standardize: bool = True,
         warm_start: bool = False,
         max_memory: float | None = None,
+        checkpoint: Any = None,
         callback: Callable[[Any], Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -67,6 +68,7 @@ class BaseLinearStoNet(BaseStoNet):
         self.standardize = standardize
         self.warm_start = warm_start
         self.max_memory = max_memory
+        self.checkpoint = checkpoint
         self.callback = callback
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotri
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from kstonet._arrays import to_numpy
 from kstonet.gram import Gram
 from kstonet.gram.expansion import Expansion
+from kstonet.gram.halves import CholeskyFactor, mirrored
 from kstonet.layers.kernel import UnitGroup, functions_at
 from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
 from kstonet.layers.svr_uncertainty import MarginUncertainty
@@ -52,6 +52,7 @@ class RidgeMap:
 
     def __init__(self, gram: Gram, ridge: float, weights: np.ndarray | None = None) -> None:
         self.gram, self.ridge, self.weights = gram, ridge, weights
+        self._factors: dict[bytes, np.ndarray] = {}
 
     @cached_property
     def row_ridges(self) -> np.ndarray:
@@ -67,14 +68,10 @@ class RidgeMap:
         K = K if len(counted) == n else K[counted]
         scale = float(np.mean(np.diagonal(K)))
         for jitter in JITTERS:
-            A = K.copy()
-            A.flat[:: len(A) + 1] += self.row_ridges[counted] + jitter * scale
-            try:
-                factor, _ = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-            except np.linalg.LinAlgError:
+            factor = CholeskyFactor.of(K, self.row_ridges[counted] + jitter * scale)
+            if factor is None:
                 continue
-            Q = np.tril(dpotri(factor, lower=1, overwrite_c=1)[0])
-            Q += np.tril(Q, -1).T
+            Q = mirrored(factor.inverse())
             ones = Q.sum(axis=1)
             shares = ones / ones.sum()
             Q -= np.outer(ones, shares)
@@ -97,7 +94,7 @@ class RidgeMap:
         diagonal = np.diagonal(Q).copy()
         rows = self._hidden(sample_weight)
         if len(rows):  # Schur's complement
-            half = solve_triangular(_factor(Q, rows), Q[rows], lower=True, check_finite=False)
+            half = solve_triangular(self._factor(rows), Q[rows], lower=True, check_finite=False)
             diagonal -= (half**2).sum(axis=0)
         return np.asarray(np.maximum(diagonal, 1e-300))
 
@@ -109,7 +106,7 @@ class RidgeMap:
             # The targets of the hidden rows become what the others predict for them: their coefficients are zero then.
             targets = targets.copy()
             targets[rows] = 0.0
-            targets[rows] = -cho_solve((_factor(Q, rows), True), Q[rows] @ targets, check_finite=False)
+            targets[rows] = -cho_solve((self._factor(rows), True), Q[rows] @ targets, check_finite=False)
         coef = Q @ targets
         coef[rows] = 0.0
         return coef, shares @ targets
@@ -120,12 +117,16 @@ class RidgeMap:
         image = to_numpy(self.gram.product(self.gram.array(np.ascontiguousarray(coef.T))))
         return Regression(coef, intercept, image.T)
 
+    def _factor(self, rows: np.ndarray) -> np.ndarray:
+        """Cholesky factor of Q on some rows, kept: the same folds are hidden from one iteration after the other.
 
-def _factor(Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Cholesky factor of Q on some rows; a trace of its diagonal is added, for all rows but one may be among them."""
-    block = Q[np.ix_(rows, rows)]
-    block.flat[:: len(rows) + 1] *= 1.0 + 1e-12
-    return np.asarray(cholesky(block, lower=True, check_finite=False))
+        A trace of the diagonal is added, for all rows but one may be among them.
+        """
+        if rows.tobytes() not in self._factors:
+            block = self._inverse[0][np.ix_(rows, rows)]
+            block.flat[:: len(rows) + 1] *= 1.0 + 1e-12
+            self._factors[rows.tobytes()] = cholesky(block, lower=True, overwrite_a=True, check_finite=False)
+        return self._factors[rows.tobytes()]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from kstonet.layers.margin import ROUNDING, MarginFactor
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 from kstonet.onnx_export.graph import Value, op, product
 from kstonet.onnx_export.network import quadratic_forms
+from kstonet.uncertainty.local_scale import LocalScale
 
 BLOCK = 128  # rows of an inverse factor: large enough for a fast product, small enough to leave out most of its zeros
 
@@ -42,6 +43,19 @@ def first_values(features: list[Value], expansion: Expansion) -> Value:
         flat = part.coef.reshape(iterates * len(part.units), -1)  # one product for all iterates
         pieces.append(product(flat, own).reshaped(iterates, len(part.units), -1))
     return _in_order(pieces, expansion, axis=1) + expansion.intercept[:, :, None]
+
+
+def local_scale(x: Value, mean: Value, scale: LocalScale) -> Value:
+    """The logarithm of what multiplies the standard deviations, shape (outputs, n)."""
+    with x.graph.scope("local_scale"):
+        (features,) = first_features(x, Expansion((scale.part,), scale.intercept[None]))
+        rows = []
+        for j, (centres, slopes) in enumerate(zip(scale.centres, scale.slopes, strict=True)):
+            away = mean.take(np.array([j]), axis=0) - centres[:, None]
+            rows.append(product(slopes[None, :], op("Exp", away * away * -scale.sharpness[j])))
+        eta = product(scale.part.coef[0], features) + op("Concat", *rows, axis=0) + scale.intercept[:, None]
+        low, high = scale.bounds[:, :, None]
+        return op("Min", op("Max", eta, low), high)
 
 
 def _in_order(pieces: list[Value], expansion: Expansion, axis: int) -> Value:

@@ -19,7 +19,7 @@ from kstonet.class_start import class_units
 from kstonet.gram import Kernel, make_kernel
 from kstonet.problem import Grams, Problem
 from kstonet.scaling import Scaler
-from kstonet.settings import units_given
+from kstonet.settings import FIXED, units_given
 from kstonet.targets import ClassTargets
 from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
 from kstonet.tuning.choice import Choice
@@ -86,20 +86,14 @@ def fast_choice(
         found = _kernels(problem, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
     shape = network_shape(grams, given, pairwise=pairwise, classes=problem.targets.n_outputs if classes else None)
     loss, sizes = shape["loss"], shape["hidden_layer_sizes"]
-    parameters = {
-        "gamma": "scale",  # without a say where the kernels bring their widths
-        "length_scale": None,
-        "epsilon": 0.01,
-        **shape,
-    }
+    parameters = FIXED | shape  # gamma has no say where the kernels bring their widths
     if found is None:
-        parameters |= {"C": 10.0}
         reason = "the kernel was given for every unit: C has its fixed default"
         table: list[dict[str, Any]] = []
     else:
         units = int(np.atleast_1d(sizes)[0])
-        both = found.together if n <= TWO_KERNELS_UP_TO and units > 1 and not classes else 1
-        parameters |= _first_layer(found, loss, units, both)
+        single = classes or n > TWO_KERNELS_UP_TO
+        parameters |= found.settings(loss, units, 1 if single else None)
         reason, table = found.reason, found.table
     kept = {name: value for name, value in given.items() if value is not None}
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
@@ -178,20 +172,3 @@ def _judged(kernels: list[Kernel], problem: Problem, columns: np.ndarray, seed: 
     _, kernel, fit = fits[0]
     reason = f"ridge {fit.ridge:.3g} has the smallest leave-one-out error, {fit.score:.3g} of the variance on {len(rows)} rows"
     return Choice((kernel,), (fit.ridge,), (fit.strength,), (fit.root,), True, table, reason)
-
-
-def _first_layer(found: Choice, loss: str, units: int, both: int) -> dict[str, Any]:
-    """Kernels, C and epsilon of the first layer; two kernels take turns."""
-    C = tuple(1.0 / ridge for ridge in found.ridges) if loss == "squared" else found.C
-    epsilon = (0.01,) * len(found.kernels) if loss == "squared" else found.epsilon
-    if both > 1:
-        turns = [unit % both for unit in range(units)]
-        each = {"kernel": found.kernels, "C": C, "epsilon": epsilon}
-        return {name: [values[turn] for turn in turns] for name, values in each.items()}
-    kernel = found.kernels[0]
-    one = {"C": C[0], "epsilon": epsilon[0]}
-    for family in FAMILIES.values():
-        if kernel.length_scale is not None and family.make(kernel.length_scale) == kernel:
-            scales = kernel.length_scale
-            return one | {"kernel": family.name, "gamma": kernel.gamma, "length_scale": scales}  # type: ignore[attr-defined]
-    return one | {"kernel": kernel}

@@ -6,17 +6,20 @@ learns the temperature of its logits and the scale of their variance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from kstonet._records import storable
+from kstonet.checkpoint import Run
+from kstonet.gram.kernels import Kernel
 from kstonet.iro import IROSettings, IROState
 from kstonet.layers.moments import FIRST_LAYER, Moments
-from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, StudentFactor
+from kstonet.uncertainty.conformal import ConformalFactor, Factor, SkewedFactor, StudentFactor, conformal_factor
 from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_many, regression_folds
+from kstonet.uncertainty.local_scale import LocalScale, learn_scale
 from kstonet.uncertainty.logits import bootstrap_scale, log_odds_variance, out_of_sample_logits, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
 from kstonet.uncertainty.noise_model import EXACT, NoiseModel
@@ -32,6 +35,8 @@ class TrainingEnd:
     outputs: np.ndarray
     weights: np.ndarray | None
     settings: IROSettings
+    run: Run = field(default_factory=Run)
+    predicted: Callable[[Run], np.ndarray] | None = None  # makes out-of-sample predictions, where the training has better ones
 
 
 @storable()
@@ -43,52 +48,82 @@ class IntervalCalibration:
     ----------
     noise : NoiseModel
         The noise of the data and the scale of the first layer's variance.
-    factor : NormalFactor, StudentFactor or ConformalFactor
-        Half-width of an interval in standard deviations.
-    out_of_sample : ConformalFactor, optional
+    factor : NormalFactor, StudentFactor, ConformalFactor or SkewedFactor
+        How many standard deviations an interval reaches below and above the mean.
+    out_of_sample : ConformalFactor or SkewedFactor, optional
         The factor that the training rows gave, predicted out of sample.
+    local : LocalScale, optional
+        What multiplies the standard deviations at a row; None where they are as the noise model says.
     """
 
     noise: NoiseModel
-    factor: NormalFactor | StudentFactor | ConformalFactor
-    out_of_sample: ConformalFactor | None = None
+    factor: Factor
+    out_of_sample: ConformalFactor | SkewedFactor | None = None
+    local: LocalScale | None = None
 
     @classmethod
     def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> IntervalCalibration:
-        """From the residuals asked for: "crossfit", "loo" or "training"."""
+        """From the residuals asked for: "local", "crossfit", "loo" or "training"."""
         if residuals == "training":
             fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
             noise = NoiseModel.of_training(end.outputs - fitted, end.weights)
             return cls(noise, StudentFactor(noise.df))
-        if residuals == "crossfit" and len(end.outputs) > MANY_ROWS:
-            return cls._of_part(end, uncertainty)
+        if residuals in ("crossfit", "local") and len(end.outputs) > MANY_ROWS:
+            return cls._of_part(end, uncertainty, residuals == "local")
         moments = left_out_moments(uncertainty, end.states, end.inputs)
-        if residuals == "crossfit":
-            folds = regression_folds(len(end.outputs))
-            predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds)
-            moments = replace(moments, mean=predicted)
-        return cls.of_residuals(end.outputs, moments, end.weights)
+        if residuals in ("crossfit", "local"):
+            moments = replace(moments, mean=cls._predicted(end))
+        kernel = uncertainty.expansion.parts[0].kernel
+        return cls.of_residuals(end.outputs, moments, end.weights, (kernel, end.X) if residuals == "local" else None)
+
+    @staticmethod
+    def _predicted(end: TrainingEnd) -> np.ndarray:
+        if end.predicted is not None:
+            return end.predicted(end.run)
+        folds = regression_folds(len(end.outputs))
+        return cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds, end.run)
 
     @classmethod
-    def _of_part(cls, end: TrainingEnd, uncertainty: NetworkUncertainty) -> IntervalCalibration:
+    def _of_part(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, local: bool) -> IntervalCalibration:
         """From a part of many rows, predicted by a network that goes on without them."""
         part = part_of_many(len(end.outputs))
-        predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, part=part)[part]
+        state, weights = end.states[-1], None if end.weights is None else end.weights[part]
+        predicted = cross_fitted(state, end.inputs, end.outputs, end.settings, end.weights, run=end.run, part=part)[part]
         moments = replace(uncertainty.moments(end.X[part]), mean=predicted)
-        return cls.of_residuals(end.outputs[part], moments, None if end.weights is None else end.weights[part])
+        kernel = uncertainty.expansion.parts[0].kernel
+        return cls.of_residuals(end.outputs[part], moments, weights, (kernel, end.X[part]) if local else None)
 
     @classmethod
-    def of_residuals(cls, outputs: np.ndarray, moments: Moments, weights: np.ndarray | None) -> IntervalCalibration:
-        """From out-of-sample moments of the training rows."""
+    def of_residuals(
+        cls,
+        outputs: np.ndarray,
+        moments: Moments,
+        weights: np.ndarray | None,
+        place: tuple[Kernel | None, np.ndarray] | None = None,
+    ) -> IntervalCalibration:
+        """From out-of-sample moments of the training rows.
+
+        With ``place``, the network's kernel and the rows themselves, the size of the noise and the skewness of the errors are
+        learnt, too.
+        """
         residuals = outputs - moments.mean
         variances = {source: np.diagonal(part, axis1=1, axis2=2) for source, part in moments.parts.items()}
         other = sum(part for source, part in variances.items() if source != FIRST_LAYER)
         rows = moments.mean, variances[FIRST_LAYER], np.asarray(other)
         noise = NoiseModel.of_residuals(residuals, *rows, weights)
-        deviations = np.maximum(np.sqrt(noise.variances(*rows)), EXACT)
+        deviations = np.maximum(np.sqrt(noise.left_out_variances(residuals, *rows, weights)), EXACT)
         counted = np.ones(len(residuals), dtype=bool) if weights is None else weights > 0
-        factor = ConformalFactor.of(residuals[counted], deviations[counted], noise.df)
-        return cls(noise, factor, factor)
+        if place is None:
+            factor = ConformalFactor.of(residuals[counted], deviations[counted], noise.df)
+            return cls(noise, factor, factor)
+        found = learn_scale(*place, moments.mean, residuals / deviations, noise.df, weights)
+        deviations = deviations * np.exp(found.left_out)
+        own = conformal_factor(residuals[counted], deviations[counted], found.df)
+        return cls(replace(noise, df=found.df), own, own, found.scale)
+
+    def scales(self, X: np.ndarray, means: np.ndarray) -> np.ndarray | None:
+        """What multiplies the standard deviations (n, k) at standardised rows; None for nothing."""
+        return None if self.local is None else np.exp(self.local(X, means))
 
 
 @storable()
@@ -104,11 +139,14 @@ class ProbabilityCalibration:
         Multiplies the variance of the logits.
     out_of_sample : tuple of ndarray, optional
         Out-of-sample logits of the training rows, their class codes and, if there are any, their weights.
+    given : tuple of ndarray, optional
+        Logits and class codes of the rows that replaced them in a later calibration.
     """
 
     temperature: float = 1.0
     variance_scale: float = 1.0
     out_of_sample: tuple[np.ndarray, ...] | None = None
+    given: tuple[np.ndarray, ...] | None = None
 
     @classmethod
     def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
@@ -116,7 +154,7 @@ class ProbabilityCalibration:
         if residuals == "training":
             return cls()
         if residuals == "crossfit":
-            logits = out_of_sample_logits(end.states[-1], end.inputs, end.outputs, end.settings, end.weights)
+            logits = out_of_sample_logits(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, end.run)
         else:
             logits = left_out_moments(uncertainty, end.states, end.inputs).mean
         predicted: tuple[np.ndarray, ...] = (logits, end.outputs)
@@ -124,7 +162,7 @@ class ProbabilityCalibration:
             predicted = tuple(part[end.weights > 0] for part in (logits, end.outputs, end.weights))
         temperature = out_of_sample_temperature(*predicted)
         fitted = uncertainty.moments(end.X)
-        scale = bootstrap_scale(end.states[-1], end.inputs, fitted, temperature, end.settings, end.weights)
+        scale = bootstrap_scale(end.states[-1], end.inputs, fitted, temperature, end.settings, end.weights, end.run)
         return cls(temperature, scale, predicted)
 
     def log_odds_variance(self, moments: Moments) -> np.ndarray:

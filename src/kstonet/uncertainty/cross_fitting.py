@@ -9,11 +9,13 @@ five per cent below it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from kstonet.checkpoint import Run
 from kstonet.iro import IROSettings, IROState, iro_together
 
 FOLDS, ITERATIONS = 5, 3
@@ -43,6 +45,7 @@ def cross_fitted(
     settings: IROSettings,
     sample_weight: np.ndarray | None,
     folds: int = FOLDS,
+    run: Run | None = None,
     part: np.ndarray | None = None,
 ) -> np.ndarray:
     """Outputs (n, k) of every training row from networks that have not seen it in their last iterations.
@@ -55,6 +58,8 @@ def cross_fitted(
         Those of the training.
     folds : int, default=5
         Number of groups of rows that are hidden in turn.
+    run : Run, optional
+        Keeps the iterations.
     part : ndarray of int, optional
         Rows that are hidden at once, instead of folds; the others keep their fitted values.
 
@@ -74,7 +79,11 @@ def cross_fitted(
     predictions = state.network.forward(inputs)[-1].copy()
     if not usable:
         return predictions
-    together = iro_together(inputs, outputs, [state] * len(usable), settings, [weights[k] for k in usable])
+
+    def loop(states: Sequence[IROState]) -> Iterator[list[IROState]]:
+        return iro_together(inputs, outputs, states, settings, [weights[k] for k in usable])
+
+    together = (run or Run()).iterations("crossfit", [state] * len(usable), loop)
     ends = [[new.network.forward(inputs)[-1] for new in states] for states in islice(together, ITERATIONS)]
     for place, k in enumerate(usable):
         predictions[hidden[k]] = np.mean([end[place][hidden[k]] for end in ends[1:]], axis=0)

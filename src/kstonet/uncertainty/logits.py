@@ -25,7 +25,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
 
-from kstonet.iro import IROSettings, IROState, iro
+from kstonet.checkpoint import Run
+from kstonet.iro import IROSettings, IROState, iro_together
 from kstonet.layers.moments import Moments
 from kstonet.network import forward_above
 from kstonet.solvers.softmax import log_proba
@@ -114,7 +115,12 @@ def drawn_labels(rng: np.random.Generator, p: np.ndarray, sample_weight: np.ndar
 
 
 def out_of_sample_logits(
-    state: IROState, inputs: Any, outputs: np.ndarray, settings: IROSettings, sample_weight: np.ndarray | None
+    state: IROState,
+    inputs: Any,
+    outputs: np.ndarray,
+    settings: IROSettings,
+    sample_weight: np.ndarray | None,
+    run: Run | None = None,
 ) -> np.ndarray:
     """Logits (n, k) of every training row from a network that has not seen it.
 
@@ -123,7 +129,7 @@ def out_of_sample_logits(
     network = state.network
     if network.first.left_out:
         return forward_above(network.uppers, network.first.values_above(state.latents[0], sample_weight))[-1]
-    return cross_fitted(state, inputs, outputs, settings, sample_weight)
+    return cross_fitted(state, inputs, outputs, settings, sample_weight, run=run)
 
 
 def bootstrap_scale(
@@ -133,6 +139,7 @@ def bootstrap_scale(
     temperature: float,
     settings: IROSettings,
     sample_weight: np.ndarray | None,
+    run: Run | None = None,
 ) -> float:
     """How many times the squared error of the log-odds is their variance, by a parametric bootstrap of one replicate.
 
@@ -146,6 +153,8 @@ def bootstrap_scale(
         Mean and covariance of the logits at the training rows.
     temperature : float
         Theirs.
+    run : Run, optional
+        Keeps the iterations.
 
     Returns
     -------
@@ -162,8 +171,10 @@ def bootstrap_scale(
     labels = drawn_labels(rng, softmax(truth, axis=1), sample_weight)
     start = replace(state, rng_state=dict(rng.bit_generator.state))
     iterations = min(ITERATIONS, state.iteration)  # forgetting takes no longer than learning did
-    end = next(islice(iro(inputs, labels, start, settings, sample_weight), iterations - 1, None))
-    predicted = out_of_sample_logits(end, inputs, labels, settings, sample_weight)
+    run = Run() if run is None else run.within("bootstrap")
+    chain = run.iterations("chain", [start], lambda states: iro_together(inputs, labels, states, settings, [sample_weight]))
+    (end,) = next(islice(chain, iterations - 1, None))
+    predicted = out_of_sample_logits(end, inputs, labels, settings, sample_weight, run)
     counted = slice(None) if sample_weight is None else sample_weight > 0
     weights = None if sample_weight is None else sample_weight[counted]
     error = log_odds(predicted / out_of_sample_temperature(predicted[counted], labels[counted], weights)) - log_odds(truth)
