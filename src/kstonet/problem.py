@@ -14,7 +14,7 @@ from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, dense_fits, me
 from kstonet.layers.ridge import RidgeMap
 from kstonet.layers.structured_ridge import StructuredRidgeMap
 from kstonet.scaling import Scaler
-from kstonet.targets import Targets
+from kstonet.targets import Targets, TargetsKind
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,8 @@ class Problem:
         Targets as training sees them.
     grams : Grams
         The Grams on these rows.
+    kind : TargetsKind
+        Learns the targets of a part of the rows anew.
     validation : tuple of ndarray, optional
         Standardised rows and outputs whose loss is watched during training.
     """
@@ -153,17 +155,18 @@ class Problem:
     X: np.ndarray
     outputs: np.ndarray
     grams: Grams
+    kind: TargetsKind
     standardize: bool = True
     validation: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
-    def of(cls, rows: Rows, targets: type[Targets], *, standardize: bool = True, **gram: Any) -> Problem:
+    def of(cls, rows: Rows, targets: TargetsKind, *, standardize: bool = True, **gram: Any) -> Problem:
         """Standardise the rows; ``gram`` are the options of :func:`kstonet.gram.make_gram`."""
         scaled = standardize and not rows.pairwise
         scaler = Scaler.fit(rows.X, rows.weights, rows.indicators) if scaled else Scaler.identity(rows.X.shape[1])
         known = targets.of(rows.y, rows.weights, standardize)
         X = scaler.forward(rows.X)
-        return cls(rows, scaler, known, X, known.outputs(rows.y), Grams(X, **gram), standardize)
+        return cls(rows, scaler, known, X, known.outputs(rows.y), Grams(X, **gram), targets, standardize)
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -180,7 +183,7 @@ class Problem:
         grams = self.grams
         return Problem.of(
             self.rows.take(rows),
-            type(self.targets),
+            self.kind,
             standardize=self.standardize,
             solver=grams.solver,
             device=grams.device,

@@ -163,12 +163,15 @@ class TrainedNetwork:
 
     def moments(self, X: np.ndarray, order: int = 1) -> Moments:
         """Moments of the outputs, in the units of training, before noise and calibration."""
+        return self._known_uncertainty().moments(self.scaler.forward(X), order)
+
+    def _known_uncertainty(self) -> NetworkUncertainty:
         if self.uncertainty is None:
             raise ValueError(
                 "the model was fitted with residuals=None, without intervals, or is what a callback saw, or an interrupt left, "
                 "before they were prepared; let a fit with residuals='crossfit' end."
             )
-        return self.uncertainty.moments(self.scaler.forward(X), order)
+        return self.uncertainty
 
     # -- regression ----------------------------------------------------------------------------------------------------------
 
@@ -198,11 +201,20 @@ class TrainedNetwork:
         """Class probabilities, averaged over the iterates; tempered by the calibration unless that is declined."""
         return self._classes().probabilities(self.outputs(X), self.temperature if tempered else 1.0)
 
+    def log_proba(self, X: np.ndarray) -> np.ndarray:
+        """Logarithms of the class probabilities."""
+        return self._classes().log_probabilities(self.outputs(X), self.temperature)
+
+    def log_odds_variances(self, X: np.ndarray) -> dict[str, np.ndarray]:
+        """Variance of the log-odds of every class by source, (n, classes) each: tempered, and scaled by the calibration."""
+        self._classes()
+        found = self._known_uncertainty().log_odds(self.scaler.forward(X), self.temperature)
+        return {source: self.variance_scale * part for source, part in found.parts.items()}
+
     def proba_interval(self, X: np.ndarray, coverage: Any = 0.95) -> np.ndarray:
         """Confidence intervals for the class probabilities, symmetric on the scale of the log-odds."""
-        self._classes()
         levels = probabilities("coverage", coverage)
-        deviation = np.sqrt(self._probability_calibration.log_odds_variance(self.moments(X)))
+        deviation = np.sqrt(np.sum(list(self.log_odds_variances(X).values()), axis=0))
         p = np.clip(self.proba(X), 1e-15, 1.0 - 1e-15)
         half = deviation[:, :, None] * NormalFactor()(levels)
         centre = np.log(p / (1.0 - p))[:, :, None]

@@ -25,6 +25,7 @@ from kstonet import (
 )
 from kstonet.tables import InputError
 from kstonet.tables.encoding import TableEncoding, weighted_median
+from kstonet.tuning.indicators import chosen_indicators
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -186,6 +187,29 @@ def test_indicators_of_values_missing_at_random_are_left_out():
         encoding = TableEncoding.of_numbers(X)
         kept += len(encoding.telling(encoding.encode_numbers(X), y).special)
     assert kept <= 6  # of 200; two tests of three standard errors each
+
+
+def test_all_indicators_stay_where_they_help_together():
+    """Large values are missing: the median replaces them poorly, though single columns may not show it."""
+    kept = {"what they are": 0, "chance": 0}
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(250, 5))
+        y = np.sin(2 * x[:, 0]) + x[:, 1] * x[:, 2] + 0.5 * x[:, 3] + 0.3 * rng.normal(size=250)
+        for why, missing in {"what they are": x > 0.8, "chance": rng.random(x.shape) < 0.2}.items():
+            X = np.where(missing, np.nan, x)
+            encoding = TableEncoding.of_numbers(X)
+            kept[why] += len(chosen_indicators(encoding, encoding.encode_numbers(X), y[:, None]).special)
+    assert kept["what they are"] >= 45  # of 50
+    assert kept["chance"] <= 5
+
+
+def test_columns_of_a_frame_of_numbers_have_their_names():
+    table, price = mixed()
+    fitted = KStoNetRegressor((2,), tuning="none", **QUICK).fit(table[["rooms", "area"]], price)
+    assert fitted.encoding_.output_names(fitted.feature_names_in_) == ["rooms", "area", "area is missing"]
+    with pytest.warns(UserWarning, match="column 'nothing' holds no values"):
+        fitted.fit(table[["rooms"]].assign(nothing=np.nan), price)
 
 
 @each_frame
@@ -354,8 +378,9 @@ def test_rows_of_weight_zero_are_not_there(network):
 def test_the_weighted_median_is_that_of_repeated_rows():
     rng = np.random.default_rng(0)
     for _ in range(100):
-        values, weights = rng.integers(0, 9, 12).astype(float), rng.integers(1, 5, 12)
-        assert weighted_median(values, weights.astype(float)) == np.median(np.repeat(values, weights))
+        values, weights = rng.integers(0, 9, (12, 3)).astype(float), rng.integers(1, 5, 12)
+        expected = np.median(np.repeat(values, weights, axis=0), axis=0)
+        np.testing.assert_array_equal(weighted_median(values, weights.astype(float)), expected)
 
 
 def test_validation_rows_are_read_in_the_same_way():

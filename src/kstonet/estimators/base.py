@@ -33,7 +33,7 @@ from kstonet.layers import UPPER_LAYERS
 from kstonet.observers import EarlyStopping, Ends, Observer, Progress
 from kstonet.problem import Problem, Rows
 from kstonet.settings import FirstLayerSettings, TrainingSettings, layer_sizes
-from kstonet.targets import Targets
+from kstonet.targets import TargetsKind
 from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
@@ -83,13 +83,16 @@ class BaseStoNet(
 
     trained_: TrainedNetwork
     _X_fit: np.ndarray
-    _targets: ClassVar[type[Targets]]
     _residuals_known: ClassVar[tuple[str | None, ...]] = RESIDUALS
 
     # -- what subclasses answer ----------------------------------------------------------------------------------------------
 
     def _first_layer(self) -> FirstLayerSettings:
         """The first layer that the parameters ask for."""
+        raise NotImplementedError
+
+    def _targets(self) -> TargetsKind:
+        """What is predicted."""
         raise NotImplementedError
 
     def _gram_options(self) -> dict[str, Any]:
@@ -206,7 +209,7 @@ class BaseStoNet(
         return rows if self._pairwise else rows.that_count()
 
     def _problem(self, rows: Rows) -> Problem:
-        return Problem.of(rows, self._targets, standardize=self.standardize, **self._gram_options())
+        return Problem.of(rows, self._targets(), standardize=self.standardize, **self._gram_options())
 
     def _train(self, rows: Rows, validation: Rows | None, observers: Sequence[Observer]) -> None:
         """Choose what is to be chosen, train, and keep the record."""

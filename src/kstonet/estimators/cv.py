@@ -178,7 +178,7 @@ class BaseKStoNetCV(TableInputMixin, DocumentationLink, ClassNamePrefixFeaturesO
             target = target.astype(np.float64)
         else:
             check_classification_targets(target)
-        weights = validated_weights(sample_weight, matrix)
+        weights = validated_weights(sample_weight, matrix) if regression else base._row_weights(target, sample_weight, matrix)
         counted = np.ones(len(matrix), dtype=bool) if weights is None else weights > 0
         rows = Rows(matrix, target, weights, self._precomputed, self._indicators).that_count()
         if not regression:
@@ -368,6 +368,8 @@ class KStoNetClassifierCV(ClassifierMixin, BaseKStoNetCV):  # noqa: D101 (it sha
 
     predict = _of_best(KStoNetClassifier.predict)
     predict_proba = _of_best(KStoNetClassifier.predict_proba)
+    predict_log_proba = _of_best(KStoNetClassifier.predict_log_proba)
+    decision_function = _of_best(KStoNetClassifier.decision_function)
     predict_proba_interval = _of_best(KStoNetClassifier.predict_proba_interval)
     calibrate = _of_best(KStoNetClassifier.calibrate)
 

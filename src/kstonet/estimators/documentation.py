@@ -85,6 +85,17 @@ SHARED_ATTRIBUTES = """
         Names of the columns of X, where all of them are strings.
 """
 
+CLASSIFIER_PARAMETERS = """    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply ``sample_weight``: a dict from labels to positive numbers (labels that it leaves
+        out have the weight one), or "balanced" for weights n/(n_classes·rows of the class), with which rare classes count as
+        much as frequent ones. Probabilities are then those of such a population, not of the training rows.
+    ordinal : bool or sequence of labels, default=False
+        Whether the classes are ordered, as grades are. True takes the order of numbers; a sequence holds all labels from the
+        lowest to the highest, such as ``["low", "medium", "high"]``. All classes then share one linear predictor, which moves
+        the log-odds of every class against the one below it by the same amount (the adjacent-categories logit model): fewer
+        coefficients, and probabilities that respect the order. ``classes_`` stays sorted.
+"""
+
 CLASSIFIER_ATTRIBUTES = """    classes_ : ndarray of shape (n_classes,)
         The labels of the classes, sorted.
     calibration_temperature_ : float
@@ -176,3 +187,9 @@ STONET_PARAMETERS = f"""
 
     Attributes
     ----------{SHARED_ATTRIBUTES}"""
+
+
+def classifier(sections: str) -> str:
+    """The sections of a classifier: with what its regressor has not."""
+    parameters, attributes = sections.split("    Notes\n", maxsplit=1)
+    return f"{parameters.rstrip()}\n{CLASSIFIER_PARAMETERS}\n    Notes\n{attributes}{CLASSIFIER_ATTRIBUTES}"

@@ -5,7 +5,6 @@ What the columns of a table hold is learnt in ``fit`` and kept as ``encoding_``;
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_X_y, validate_data
 from kstonet.estimators.weights import validated_weights
 from kstonet.tables.encoding import TableEncoding
 from kstonet.tables.frames import columns_of, object_table
+from kstonet.tuning.indicators import chosen_indicators
 
 
 class TableInputMixin:
@@ -52,19 +52,22 @@ class TableInputMixin:
         if table is None:
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **checks)
             weights = validated_weights(sample_weight, X)
-            encoding = TableEncoding.of_numbers(X, weights)
-            matrix, encode = encoding.encode_numbers(X), partial(TableEncoding.encode_numbers, X=X)
+            encoding = TableEncoding.of_numbers(X, weights, getattr(self, "feature_names_in_", None))
+            matrix = encoding.encode_numbers(X)
         else:
             validate_data(self, table, skip_check_array=True)
             columns, weights = columns_of(table), validated_weights(sample_weight, table)
-            encoding, encode = TableEncoding.of(columns, weights), partial(TableEncoding.encode, columns=columns)
+            encoding = TableEncoding.of(columns, weights)
             matrix, y = check_X_y(
                 encoding.encode(columns), y, dtype=np.float64, estimator=self, ensure_min_features=0, **checks
             )
         if not encoding.n_outputs:
             raise ValueError("X holds no values: all of them are missing in all columns of the training rows.")
-        self.encoding_ = encoding.telling(matrix, _columns(y, is_classifier(self)), weights) if encoding.special else encoding
-        return (matrix if self.encoding_.special == encoding.special else encode(self.encoding_)), y
+        self.encoding_ = encoding
+        if encoding.special:
+            self.encoding_ = chosen_indicators(encoding, matrix, _columns(y, is_classifier(self)), weights)
+            matrix = np.ascontiguousarray(matrix[:, encoding.kept(self.encoding_)])
+        return matrix, y
 
     def _read(self, X: Any) -> np.ndarray:
         """The matrix of rows to predict, validated."""

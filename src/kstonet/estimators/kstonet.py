@@ -7,12 +7,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from kstonet._checks import require
 from kstonet.checkpoint import Run
+from kstonet.class_start import class_units
 from kstonet.estimators.base import BaseStoNet, Choice
 from kstonet.estimators.classification import ClassificationTask
-from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, KSTONET_PARAMETERS
+from kstonet.estimators.documentation import KSTONET_PARAMETERS, classifier
 from kstonet.estimators.regression import RegressionTask
 from kstonet.gram import Kernel, Plan
 from kstonet.problem import Grams, Problem
@@ -205,8 +207,9 @@ class BaseKStoNet(BaseStoNet):
         settings, asked = self._settings(), self._asked()
         if asked and not any(is_tune(getattr(self, name)) for name in TUNABLE) and n >= FEWEST_ROWS:
             given = {name: getattr(self, name) for name in FIXED}
-            classes = None if self._targets is not ClassTargets else 2 if y is None else len(np.unique(np.asarray(y)))
-            shape = network_shape(grams, given, pairwise=self._pairwise, classes=classes)
+            classes = 2 if y is None else len(np.unique(np.asarray(y)))
+            units = class_units(classes, self.ordinal) if is_classifier(self) else None
+            shape = network_shape(grams, given, pairwise=self._pairwise, class_units=units)
             settings = settings.with_parameters({name: value for name, value in shape.items() if name in asked})
         plan = settings.plan(grams)
         assert plan is not None
@@ -276,7 +279,7 @@ class KStoNetRegressor(RegressionTask, BaseKStoNet):
 
 class KStoNetClassifier(ClassificationTask, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for classification.
-{KSTONET_PARAMETERS}{CLASSIFIER_ATTRIBUTES}
+{classifier(KSTONET_PARAMETERS)}
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -286,3 +289,82 @@ class KStoNetClassifier(ClassificationTask, BaseKStoNet):
     >>> model.score(X, y) > 0.9
     True
     """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = None,
+        activation: str = "softplus",
+        *,
+        tuning: str = "fast",
+        kernel: Any = None,
+        gamma: Any = None,
+        length_scale: Any = None,
+        C: Any = None,
+        loss: str | None = None,
+        epsilon: Any = None,
+        svr_tol: float = 1e-3,
+        noise_variance: Any = "auto",
+        penalty: str = "lasso",
+        upper_layer: str = "dense",
+        alpha: Any = "auto",
+        residuals: str | None = "crossfit",
+        sampler: str = "sghmc",
+        n_imputation_steps: int = 25,
+        step_size: Any = "auto",
+        friction: float = 0.1,
+        temperature: float | str = "auto",
+        max_iter: int | None = None,
+        n_average: int | None = None,
+        n_chains: int = 1,
+        tol: float | None = None,
+        n_iter_no_change: int = 10,
+        standardize: bool = True,
+        warm_start: bool = False,
+        max_memory: float | None = None,
+        solver: str = "auto",
+        device: str | None = None,
+        callback: Callable[[Any], Any] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        class_weight: Any = None,
+        ordinal: Any = False,
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes,
+            activation,
+            tuning=tuning,
+            kernel=kernel,
+            gamma=gamma,
+            length_scale=length_scale,
+            C=C,
+            loss=loss,
+            epsilon=epsilon,
+            svr_tol=svr_tol,
+            noise_variance=noise_variance,
+            penalty=penalty,
+            upper_layer=upper_layer,
+            alpha=alpha,
+            residuals=residuals,
+            sampler=sampler,
+            n_imputation_steps=n_imputation_steps,
+            step_size=step_size,
+            friction=friction,
+            temperature=temperature,
+            max_iter=max_iter,
+            n_average=n_average,
+            n_chains=n_chains,
+            tol=tol,
+            n_iter_no_change=n_iter_no_change,
+            standardize=standardize,
+            warm_start=warm_start,
+            max_memory=max_memory,
+            solver=solver,
+            device=device,
+            callback=callback,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+        self.ordinal = ordinal

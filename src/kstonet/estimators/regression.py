@@ -12,15 +12,17 @@ from kstonet._checks import both_or_neither
 from kstonet.estimators.base import RESIDUALS, BaseStoNet
 from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
 from kstonet.problem import Rows
-from kstonet.targets import NumericTargets
+from kstonet.targets import NumericTargets, TargetsKind
 from kstonet.uncertainty.distribution import PredictiveDistribution
 
 
 class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
     """What both regressors are asked."""
 
-    _targets = NumericTargets
     _residuals_known = ("local", *RESIDUALS)
+
+    def _targets(self) -> TargetsKind:
+        return NumericTargets
 
     @tears_down_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:

@@ -126,21 +126,19 @@ class TableEncoding:
         return cls(np.array(fill, dtype=np.float64), special)
 
     @classmethod
-    def of_numbers(cls, X: np.ndarray, weights: np.ndarray | None = None) -> TableEncoding:
+    def of_numbers(cls, X: np.ndarray, weights: np.ndarray | None = None, names: Sequence[str] | None = None) -> TableEncoding:
         """Learn from an array of numbers, in which NaN is a missing value."""
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
-        gone = np.isnan(X).any(axis=0)
-        if weights is None and not gone.any():
-            return cls(np.median(X, axis=0))
-        return cls.of([Column(f"x{j}", NUMBER, X[:, j], range(len(X))) for j in range(X.shape[1])], weights)
+        if not np.isnan(X).any():
+            return cls(weighted_median(X, weights))
+        return cls.of(_columns_of_numbers(X, names), weights)
 
     def telling(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None) -> TableEncoding:
         """The same without the indicators of missing numbers that say nothing about the targets.
 
-        An indicator stays where the targets, or their distances from the mean, differ by :data:`TELLING` standard errors
-        between rows with and without a value. The others cost accuracy: values that are missing at random make most rows
-        look unlike each other.
+        An indicator stays where the targets, or their distances from the mean, differ by three standard errors between rows
+        with and without a value.
 
         Parameters
         ----------
@@ -166,6 +164,8 @@ class TableEncoding:
         spread = np.outer(w @ missing**2, w @ centred**2)
         r = ((missing * w[:, None]).T @ centred) ** 2 / np.where(spread > 0, spread, 1.0)
         told = (r > TELLING**2 / (np.count_nonzero(w) - 2 + TELLING**2)).any(axis=1)  # t² = r²(n - 2)/(1 - r²)
+        if told.all():
+            return self
         special = dict(self.special)
         for j, tells in zip(asked, told, strict=True):
             if not tells:
@@ -177,13 +177,20 @@ class TableEncoding:
     # -- facts -------------------------------------------------------------------------------------------------------------
 
     def column(self, j: int, name: str) -> ColumnEncoding:
-        """How one column becomes numbers."""
-        fill = None if math.isnan(self.fill[j]) else float(self.fill[j])
-        return self.special.get(j) or ColumnEncoding(name, NUMBER, fill=fill)
+        """How one column becomes numbers, under a name; arrays have none."""
+        if j in self.special:
+            return replace(self.special[j], name=name)
+        return ColumnEncoding(name, NUMBER, fill=None if math.isnan(self.fill[j]) else float(self.fill[j]))
 
     def output_names(self, names: Sequence[str]) -> list[str]:
         """Names of the columns of the matrix, given those of the table."""
         return [output for j, name in enumerate(names) for output in self.column(j, name).outputs]
+
+    def kept(self, fewer: TableEncoding) -> np.ndarray:
+        """Which columns of the matrix are left in that of the same encoding with fewer indicators."""
+        kept = np.ones(self.n_outputs, dtype=bool)
+        kept[np.cumsum(self._widths)[self._widths > fewer._widths] - 1] = False
+        return kept
 
     @cached_property
     def _widths(self) -> np.ndarray:
@@ -237,8 +244,13 @@ class TableEncoding:
             return X
         refused = missing.any(axis=0) & np.isnan(self.fill) & (self._widths > 0)
         if not self.numeric or refused.any():
-            return self.encode([Column(f"x{j}", NUMBER, X[:, j], range(len(X))) for j in range(X.shape[1])])
-        return np.concatenate([np.where(missing, self.fill, X), missing], axis=1)[:, self.sources()]
+            return self.encode(_columns_of_numbers(X))
+        return np.ascontiguousarray(np.concatenate([np.where(missing, self.fill, X), missing], axis=1)[:, self.sources()])
+
+
+def _columns_of_numbers(X: np.ndarray, names: Sequence[str] | None = None) -> list[Column]:
+    called = [f"x{j}" for j in range(X.shape[1])] if names is None else names
+    return [Column(name, NUMBER, X[:, j], range(len(X))) for j, name in enumerate(called)]
 
 
 # -- learning one column -------------------------------------------------------------------------------------------------------
@@ -255,27 +267,28 @@ def _learnt(column: Column, weights: np.ndarray | None) -> ColumnEncoding:
         check_categories(column, categories)
         return ColumnEncoding(column.name, kind, tuple(categories), indicated=indicated)
     values = numbers(column) if kind == NUMBER else truth_values(column)
-    middle = weighted_median(values[~missing], None if weights is None else weights[~missing])
+    middle = float(weighted_median(values[~missing, None], None if weights is None else weights[~missing])[0])
     return ColumnEncoding(column.name, kind, fill=middle if kind == NUMBER else float(middle > 0.5), indicated=indicated)
 
 
-def weighted_median(values: np.ndarray, weights: np.ndarray | None) -> float:
-    """The median; a row of weight two counts as two rows.
+def weighted_median(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The median of every column; a row of weight two counts as two rows.
 
     Examples
     --------
     >>> import numpy as np
-    >>> values = np.array([3.0, 1.0, 2.0])
+    >>> values = np.array([[3.0], [1.0], [2.0]])
     >>> weighted_median(values, None), weighted_median(values, np.array([3.0, 1.0, 2.0]))
-    (2.0, 2.5)
+    (array([2.]), array([2.5]))
     """
     if weights is None:
-        return float(np.median(values))
-    order = np.argsort(values, kind="stable")
-    values, total = values[order], np.cumsum(weights[order])
-    last = len(values) - 1
-    low, high = (values[min(np.searchsorted(total, 0.5 * total[-1], side), last)] for side in ("left", "right"))
-    return float(0.5 * (low + high))
+        return np.asarray(np.median(values, axis=0))
+    order = np.argsort(values, axis=0)
+    total = np.cumsum(weights[order], axis=0)
+    places = [(total < 0.5 * total[-1]).sum(axis=0), (total <= 0.5 * total[-1]).sum(axis=0)]
+    places = [np.minimum(place, len(values) - 1) for place in places]
+    low, high = np.take_along_axis(values, np.take_along_axis(order, np.stack(places), axis=0), axis=0)
+    return np.asarray(0.5 * (low + high))
 
 
 def check_categories(column: Column, categories: list[str]) -> None:

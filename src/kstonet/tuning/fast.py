@@ -15,10 +15,8 @@ import numpy as np
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
-from kstonet.class_start import class_units
 from kstonet.gram import Kernel, make_kernel
 from kstonet.problem import Grams, Problem
-from kstonet.scaling import Scaler
 from kstonet.settings import FIXED, units_given
 from kstonet.targets import ClassTargets
 from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
@@ -81,10 +79,11 @@ def fast_choice(
     n, classes, grams = len(problem.X), isinstance(problem.targets, ClassTargets), problem.grams
     pairwise = problem.rows.pairwise
     grams.check_memory(pairwise=pairwise)
-    columns = Scaler.fit(problem.columns, problem.weights).forward(problem.columns)
+    columns = problem.targets.judged(problem.outputs, problem.weights)
     with threadpool_limits(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
         found = _kernels(problem, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
-    shape = network_shape(grams, given, pairwise=pairwise, classes=problem.targets.n_outputs if classes else None)
+    own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
+    shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
     loss, sizes = shape["loss"], shape["hidden_layer_sizes"]
     parameters = FIXED | shape  # gamma has no say where the kernels bring their widths
     if found is None:
@@ -99,7 +98,7 @@ def fast_choice(
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
 
 
-def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, classes: int | None) -> dict[str, Any]:
+def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, class_units: int | None) -> dict[str, Any]:
     """Loss, sizes and iterations: what is chosen by the number of rows alone.
 
     Parameters
@@ -110,8 +109,8 @@ def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, classe
         As in :func:`fast_choice`.
     pairwise : bool
         Whether the kernel matrix is given.
-    classes : int or None
-        Number of classes; None for a regression.
+    class_units : int or None
+        Units that a classification asks for; None for a regression.
     """
     loss = given["loss"]
     if loss is None:
@@ -120,8 +119,8 @@ def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, classe
     sizes = given["hidden_layer_sizes"]
     if sizes is None:
         units = units_given({name: given[name] for name in ("kernel", "gamma", "C", "epsilon")})
-        sizes = (units or (UNITS if classes is None else class_units(classes)),)
-    most = given["max_iter"] or (ITERATIONS[loss] if classes is None else CLASS_ITERATIONS)
+        sizes = (units or (UNITS if class_units is None else class_units),)
+    most = given["max_iter"] or (ITERATIONS[loss] if class_units is None else CLASS_ITERATIONS)
     averages = given["n_average"] or max(1, most // 2 if len(grams.X) <= MANY_ROWS else most // 4)
     return {"loss": loss, "hidden_layer_sizes": sizes, "max_iter": most, "n_average": averages}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from kstonet.layers.moments import FIRST_LAYER, Moments
 from kstonet.uncertainty.conformal import ConformalFactor, Factor, SkewedFactor, StudentFactor, conformal_factor
 from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_many, regression_folds
 from kstonet.uncertainty.local_scale import LocalScale, learn_scale
-from kstonet.uncertainty.logits import bootstrap_scale, log_odds_variance, out_of_sample_logits, out_of_sample_temperature
+from kstonet.uncertainty.logits import Restart, bootstrap_scale, out_of_sample_logits, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
 from kstonet.uncertainty.noise_model import EXACT, NoiseModel
+
+ENOUGH_ROWS = 1000  # whose variance is compared with their squared errors: a mean over all of them
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,19 @@ class IntervalCalibration:
     local: LocalScale | None = None
 
     @classmethod
-    def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> IntervalCalibration:
+    def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> Self:
         """From the residuals asked for: "local", "crossfit", "loo" or "training"."""
         if residuals == "training":
             fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
             noise = NoiseModel.of_training(end.outputs - fitted, end.weights)
             return cls(noise, StudentFactor(noise.df))
+        kernel, local = uncertainty.expansion.parts[0].kernel, residuals == "local"
         if residuals in ("crossfit", "local") and len(end.outputs) > MANY_ROWS:
-            return cls._of_part(end, uncertainty, residuals == "local")
+            return cls._of_part(end, uncertainty, kernel, local=local)
         moments = left_out_moments(uncertainty, end.states, end.inputs)
         if residuals in ("crossfit", "local"):
             moments = replace(moments, mean=cls._predicted(end))
-        kernel = uncertainty.expansion.parts[0].kernel
-        return cls.of_residuals(end.outputs, moments, end.weights, (kernel, end.X) if residuals == "local" else None)
+        return cls.of_residuals(end.outputs, moments, end.weights, (kernel, end.X) if local else None)
 
     @staticmethod
     def _predicted(end: TrainingEnd) -> np.ndarray:
@@ -84,14 +86,13 @@ class IntervalCalibration:
         return cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds, end.run)
 
     @classmethod
-    def _of_part(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, local: bool) -> IntervalCalibration:
+    def _of_part(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, kernel: Kernel | None, *, local: bool) -> Self:
         """From a part of many rows, predicted by a network that goes on without them."""
-        part = part_of_many(len(end.outputs))
-        state, weights = end.states[-1], None if end.weights is None else end.weights[part]
-        predicted = cross_fitted(state, end.inputs, end.outputs, end.settings, end.weights, run=end.run, part=part)[part]
-        moments = replace(uncertainty.moments(end.X[part]), mean=predicted)
-        kernel = uncertainty.expansion.parts[0].kernel
-        return cls.of_residuals(end.outputs[part], moments, weights, (kernel, end.X[part]) if local else None)
+        part, run = part_of_many(len(end.outputs)), end.run
+        predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, run=run, part=part)[part]
+        X, weights = end.X[part], None if end.weights is None else end.weights[part]
+        moments = replace(uncertainty.moments(X), mean=predicted)
+        return cls.of_residuals(end.outputs[part], moments, weights, (kernel, X) if local else None)
 
     @classmethod
     def of_residuals(
@@ -100,7 +101,7 @@ class IntervalCalibration:
         moments: Moments,
         weights: np.ndarray | None,
         place: tuple[Kernel | None, np.ndarray] | None = None,
-    ) -> IntervalCalibration:
+    ) -> Self:
         """From out-of-sample moments of the training rows.
 
         With ``place``, the network's kernel and the rows themselves, the size of the noise and the skewness of the errors are
@@ -149,7 +150,9 @@ class ProbabilityCalibration:
     given: tuple[np.ndarray, ...] | None = None
 
     @classmethod
-    def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
+    def learn(
+        cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str, restart: Restart | None = None
+    ) -> ProbabilityCalibration:
         """From out-of-sample logits: "crossfit" or "loo"; "training" learns nothing."""
         if residuals == "training":
             return cls()
@@ -161,11 +164,8 @@ class ProbabilityCalibration:
         if end.weights is not None:
             predicted = tuple(part[end.weights > 0] for part in (logits, end.outputs, end.weights))
         temperature = out_of_sample_temperature(*predicted)
-        fitted = uncertainty.moments(end.X)
-        scale = bootstrap_scale(end.states[-1], end.inputs, fitted, temperature, end.settings, end.weights, end.run)
-        return cls(temperature, scale, predicted)
-
-    def log_odds_variance(self, moments: Moments) -> np.ndarray:
-        """Variance of the tempered log-odds of every class, from the moments of the logits before temperature and scale."""
-        tempered = log_odds_variance(moments.mean / self.temperature, moments.covariance)
-        return self.variance_scale * tempered / self.temperature**2
+        truth = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0) / temperature
+        some = np.arange(0, len(truth), max(1, len(truth) // ENOUGH_ROWS))
+        variance = uncertainty.log_odds(end.X[some], temperature).variance
+        rows = end.states[-1], end.inputs, truth, (some, variance), end.settings, end.weights
+        return cls(temperature, bootstrap_scale(*rows, restart, end.run), predicted)

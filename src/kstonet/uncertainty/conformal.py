@@ -100,9 +100,13 @@ class ConformalFactor(Symmetric):
         factor = np.asarray(padded[np.clip(rank, 0, n + 1)])
         if self.df is None:
             return factor
-        few = t.ppf(0.5 + 0.5 * coverage, max(n - 1, 1))
-        beyond = np.maximum(StudentFactor(self.df)(coverage), few).reshape(*coverage.shape, *(1,) * (self.scores.ndim - 1))
+        beyond = _beyond(coverage, self.df, n).reshape(*coverage.shape, *(1,) * (self.scores.ndim - 1))
         return np.where(np.isfinite(factor), factor, np.maximum(beyond, padded[n]))
+
+
+def _beyond(coverage: np.ndarray, df: float, n: int) -> np.ndarray:
+    """Student's t where n scores end: of the residuals, or of a deviation estimated from so many rows, whichever is wider."""
+    return np.asarray(np.maximum(StudentFactor(df)(coverage), t.ppf(0.5 + 0.5 * coverage, max(n - 1, 1))))
 
 
 @storable(scores="float n k")
@@ -147,7 +151,7 @@ class SkewedFactor:
         reach = np.asarray(padded[np.clip(rank - 1, 0, n)])
         if self.df is None:
             return reach
-        return np.where(np.isfinite(reach), reach, np.maximum(StudentFactor(self.df)(coverage)[..., None], scores[-1]))
+        return np.where(np.isfinite(reach), reach, np.maximum(_beyond(coverage, self.df, n)[..., None], scores[-1]))
 
 
 Factor = NormalFactor | StudentFactor | ConformalFactor | SkewedFactor
