@@ -191,7 +191,7 @@ class BaseKStoNet(BaseStoNet):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows; their number and width are all that is looked at.
+            Training rows; only their number and width are used.
         y : array-like of shape (n_samples,), optional
             Their targets: a classifier has one unit per class.
 
