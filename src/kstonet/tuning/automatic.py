@@ -151,8 +151,13 @@ def automatic_choice(
         steps = PLENTY_STEPS if plenty else NEXT_STEPS
         polished = each(lambda start: most.judge(last.learned(start, "loo", steps)), finalists)
         finalists = polished + (each(most.judge, finalists) if n > MORE_ROWS else finalists)
-    best = each(more.with_best_ridge, best_of_families(finalists)[:LAST])
-    best = each(most.judge, best) if n > MORE_ROWS else best
+
+    def settled(one: Candidate) -> Candidate | None:
+        found = more.with_best_ridge(one)
+        judged = found.fit.ridge == one.fit.ridge and len(one.fit.coef) == len(most)
+        return one if judged else most.judge(found) if n > MORE_ROWS else found
+
+    best = each(settled, best_of_families(finalists)[:LAST])
     return _choice(best, most, opening, table, classification)
 
 
