@@ -86,7 +86,7 @@ def test_rare_classes_are_covered_on_request(model):
 
 
 def test_calibration_rows_replace_those_of_the_fit_and_are_stored(model, tmp_path):
-    X, y = classes(300, 3)
+    X, _ = classes(300, 3)
     before = model.predict_set(X, 0.9)
     kstonet.save(model, tmp_path / "before.kstonet")
     loaded = kstonet.load(tmp_path / "before.kstonet")

@@ -8,6 +8,7 @@ that record: no parameter of the constructor is read after ``fit``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -191,6 +192,13 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     def _train(self, rows: Rows, validation: Rows | None, observers: Sequence[Observer]) -> None:
         """Choose what is to be chosen, train, and keep the record."""
         self._check_parameters()
+        if self.residuals == "loo":
+            warnings.warn(
+                "residuals='loo' is deprecated since 0.1 and will be removed in 0.3: with a large C its 95 % intervals cover "
+                "90 to 100 %. Use residuals='crossfit'.",
+                FutureWarning,
+                stacklevel=4,
+            )
         problem, settings = self._problem(rows), self._settings()
         asked = self._asked()
         resumption = self._resumption(problem, asked)
