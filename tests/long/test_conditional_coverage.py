@@ -3,8 +3,8 @@
 The conditional coverage of an interval is computed from the true distribution of y at x, without drawing y, at 1,000 new rows.
 Its mean absolute difference from 0.9, over five bins of the feature that drives the noise and averaged over five training sets
 of 2,000 rows, is at most 0.03; a network with one noise level (0.10 and 0.09) is far beyond that bound. With these seeds it is
-0.018 where errors are normal and 0.022 where they are skewed; over training sets the standard deviation is 0.004 and 0.011. Other
-seeds would fail less than once in a thousand runs with normal errors, and about once in twenty with skewed ones.
+0.018 where errors are normal and 0.022 where they are skewed; over training sets the standard deviation is 0.004 and 0.011.
+Other seeds would fail less than once in a thousand runs with normal errors, and about once in twenty with skewed ones.
 """
 
 import numpy as np
