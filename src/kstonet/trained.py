@@ -14,6 +14,7 @@ from scipy.special import expit
 from kstonet._records import storable
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
+from kstonet.gram.planning import Plan
 from kstonet.layers.base import UpperLayer
 from kstonet.layers.moments import Moments
 from kstonet.network import forward_above
@@ -58,6 +59,8 @@ class TrainedNetwork:
         The parameters that were chosen by validation, with their values.
     choice : dict
         How they were chosen: "reason" in words and "table", what was tried.
+    plan : Plan, optional
+        How the training held its kernel matrix, and why; None without one.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class TrainedNetwork:
     calibration: IntervalCalibration | ProbabilityCalibration | None = None
     chosen: dict[str, Any] = field(default_factory=dict)
     choice: dict[str, Any] = field(default_factory=dict)
+    plan: Plan | None = None
 
     # -- facts ---------------------------------------------------------------------------------------------------------------
 
@@ -159,9 +163,15 @@ class TrainedNetwork:
 
     def moments(self, X: np.ndarray, order: int = 1) -> Moments:
         """Moments of the outputs, in the units of training, before noise and calibration."""
+        return self._known_uncertainty().moments(self.scaler.forward(X), order)
+
+    def _known_uncertainty(self) -> NetworkUncertainty:
         if self.uncertainty is None:
-            raise ValueError("the model was fitted with residuals=None, without intervals; fit with residuals='crossfit'.")
-        return self.uncertainty.moments(self.scaler.forward(X), order)
+            raise ValueError(
+                "the model was fitted with residuals=None, without intervals, or is what a callback saw, or an interrupt left, "
+                "before they were prepared; let a fit with residuals='crossfit' end."
+            )
+        return self.uncertainty
 
     # -- regression ----------------------------------------------------------------------------------------------------------
 
@@ -191,11 +201,20 @@ class TrainedNetwork:
         """Class probabilities, averaged over the iterates; tempered by the calibration unless that is declined."""
         return self._classes().probabilities(self.outputs(X), self.temperature if tempered else 1.0)
 
+    def log_proba(self, X: np.ndarray) -> np.ndarray:
+        """Logarithms of the class probabilities."""
+        return self._classes().log_probabilities(self.outputs(X), self.temperature)
+
+    def log_odds_variances(self, X: np.ndarray) -> dict[str, np.ndarray]:
+        """Variance of the log-odds of every class by source, (n, classes) each: tempered, and scaled by the calibration."""
+        self._classes()
+        found = self._known_uncertainty().log_odds(self.scaler.forward(X), self.temperature)
+        return {source: self.variance_scale * part for source, part in found.parts.items()}
+
     def proba_interval(self, X: np.ndarray, coverage: Any = 0.95) -> np.ndarray:
         """Confidence intervals for the class probabilities, symmetric on the scale of the log-odds."""
-        self._classes()
         levels = probabilities("coverage", coverage)
-        deviation = np.sqrt(self._probability_calibration.log_odds_variance(self.moments(X)))
+        deviation = np.sqrt(np.sum(list(self.log_odds_variances(X).values()), axis=0))
         p = np.clip(self.proba(X), 1e-15, 1.0 - 1e-15)
         half = deviation[:, :, None] * NormalFactor()(levels)
         centre = np.log(p / (1.0 - p))[:, :, None]

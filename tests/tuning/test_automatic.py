@@ -47,7 +47,13 @@ def test_a_choice_without_signal_is_trained_to_the_mean():
     assert not choice.signal
     assert "better than the mean" in choice.reason
     model = KStoNetRegressor(
-        (6,), tuning="none", **choice.settings(6), max_iter=4, n_average=2, residuals=None, random_state=0
+        (6,),
+        tuning="none",
+        **choice.settings("epsilon_insensitive", 6),
+        max_iter=4,
+        n_average=2,
+        residuals=None,
+        random_state=0,
     ).fit(X, Y[:, 0])
     assert np.abs(model.predict(X)).max() < 0.5
 
@@ -93,7 +99,15 @@ def test_the_settings_make_a_network_as_good_as_the_ridge_regression():
     choice = automatic_choice(X[:350], Y[:350])
     fit = ridge_fit(choice.kernel(X[:350], X[:350]), Y[:350], choice.ridges[0])
     ridge = Y[350:, 0] - (choice.kernel(X[350:], X[:350]) @ fit.coef + fit.intercept)[:, 0]
-    model = KStoNetRegressor((6,), tuning="none", **choice.settings(6), max_iter=8, n_average=4, residuals=None, random_state=0)
+    model = KStoNetRegressor(
+        (6,),
+        tuning="none",
+        **choice.settings("epsilon_insensitive", 6),
+        max_iter=8,
+        n_average=4,
+        residuals=None,
+        random_state=0,
+    )
     network = Y[350:, 0] - model.fit(X[:350], Y[:350, 0]).predict(X[350:])
     assert np.sqrt((network**2).mean()) < 1.1 * np.sqrt((ridge**2).mean())
 

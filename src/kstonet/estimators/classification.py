@@ -7,13 +7,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kstonet._checks import both_or_neither
 from kstonet.estimators.base import BaseStoNet
 from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
+from kstonet.estimators.weights import class_weighted, validated_weights
 from kstonet.problem import Rows
-from kstonet.targets import ClassTargets
+from kstonet.targets import ClassTargets, OrderedClasses, TargetsKind
 
 
 def known_classes(rows: Rows) -> ClassTargets:
@@ -29,7 +30,15 @@ def known_classes(rows: Rows) -> ClassTargets:
 class ClassificationTask(ClassifierMixin, BaseStoNet):
     """What both classifiers are asked."""
 
-    _targets = ClassTargets
+    class_weight: Any
+    ordinal: Any
+
+    def _targets(self) -> TargetsKind:
+        return ClassTargets if self.ordinal is False else OrderedClasses.given(self.ordinal)
+
+    def _row_weights(self, y: np.ndarray, sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
+        """Sample weights times class weights."""
+        return class_weighted(self.class_weight, y, validated_weights(sample_weight, X))
 
     @tears_down_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
@@ -37,12 +46,13 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Training rows. Missing values are NaN; columns of a data frame may hold truth values and categories.
         y : array-like of shape (n_samples,)
             Their labels, of any type.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
+            Weights of the rows, multiplied by ``class_weight``. They act on the loss of every layer as repeated rows do; a row
+            of weight zero takes no part.
         X_val, y_val : array-like, optional
             Validation rows: their loss and score enter ``history_``, and ``tol`` refers to them instead of the training rows.
 
@@ -51,13 +61,13 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         self
         """
         callbacks = fit_tasks(self, X, y, sample_weight)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = self._learn(X, y, sample_weight)
         check_classification_targets(y)
-        rows = self._rows(X, y, sample_weight)
+        rows = self._rows(X, y, self._row_weights(y, sample_weight, X))
         known = known_classes(rows)
         validation = None
         if both_or_neither(X_val, y_val, ("X_val", "y_val"), "validation"):
-            X_val, y_val = validate_data(self, X_val, dtype=np.float64, reset=False), np.asarray(y_val)
+            X_val, y_val = self._read(X_val), np.asarray(y_val)
             check_consistent_length(X_val, y_val)
             unknown = set(y_val.tolist()) - set(known.classes.tolist())
             if unknown:
@@ -101,6 +111,41 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         """
         X = self._check_X(X)
         return self.trained_.proba(X)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`, finite where a probability is too small for a number.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        X = self._check_X(X)
+        return self.trained_.log_proba(X)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of the second of two classes; of more classes one score each, the largest for the predicted class.
+
+        The scores of three or more classes are logarithms of :meth:`predict_proba` whose mean over the classes is zero, so that
+        their softmax is :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two classes, (n_samples, n_classes) for more
+        """
+        log_p = self.predict_log_proba(X)
+        if log_p.shape[1] == 2:
+            return np.asarray(log_p[:, 1] - log_p[:, 0])
+        return np.asarray(log_p - log_p.mean(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from kstonet.gram.expansion import Expansion, ExpansionPart
+from kstonet.gram.leaves import LeafPart
 from kstonet.layers.linear import LinearUncertainty
 from kstonet.layers.margin import ROUNDING, MarginFactor
 from kstonet.layers.svr_uncertainty import MarginUncertainty
@@ -24,6 +25,11 @@ def first_features(x: Value, expansion: Expansion) -> list[Value]:
     """The values the coefficients of every part multiply, shape (q, n) each."""
     features = []
     for k, part in enumerate(map(_not_empty, expansion.parts)):
+        if isinstance(part, LeafPart):
+            raise TypeError(
+                "the model holds the kernel within leaves of its training rows, which have no ONNX form; fit with "
+                "solver=LowRank(leaf_rows=0) for landmarks alone, or with solver='dense'."
+            )
         with x.graph.scope(f"kernel_{k}"):
             features.append(x.take(part.basis, axis=0) if part.kernel is None else part.kernel.graph_values(x, part.basis))
     return features

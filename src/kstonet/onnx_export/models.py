@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 import kstonet
 from kstonet._files import destination, write_whole
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
+from kstonet.onnx_export.encoding import encoded
 from kstonet.onnx_export.first_layer import first_features, first_values, first_variance, local_scale
 from kstonet.onnx_export.graph import Graph, Output, Value, op, storable
 from kstonet.onnx_export.network import forward, variances
@@ -50,7 +51,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     Raises
     ------
     TypeError
-        For other models, and for kernels that are functions or ``"precomputed"``.
+        For other models, for kernels that are functions or ``"precomputed"``, and for models of categories.
     ValueError
         Where the file would exceed the 2 GiB of the format.
 
@@ -75,7 +76,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     **Batches.** ``predict`` cuts its rows into blocks, a graph does not: hand in about a thousand rows at a time. A batch takes
     up to ten times 8 bytes for every row and support vector, 70 MiB for a thousand of each.
 
-    **Missing values** are not refused as in ``predict``: rows with NaN give NaN, and a label without meaning.
+    **Missing values** are NaN, and the graph replaces them as ``predict`` does; infinite values are not refused as they are
+    there. **Categories** are not numbers: a model that was fitted on them is refused. Encode the table yourself, with
+    :class:`kstonet.tables.TableEncoder`, fit a model on the matrix, and export that.
 
     Examples
     --------
@@ -106,7 +109,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
         raise TypeError(f"model is a {type(model).__name__}; kstonet.to_onnx exports {names}.")
     check_is_fitted(model)
     path = destination(Path(path), "model.onnx")
-    x = Graph().input("X", model.n_features_in_).transposed()
+    x = encoded(Graph().input("X", model.n_features_in_).transposed(), getattr(model, "encoding_", None))
     metadata = {"model": type(model).__name__}
     if hasattr(model, "feature_names_in_"):
         metadata["feature_names"] = json.dumps(model.feature_names_in_.tolist())

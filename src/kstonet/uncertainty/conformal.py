@@ -65,7 +65,7 @@ class ConformalFactor(Symmetric):
     For exchangeable rows an interval of mean ± factor·std covers a new observation with probability at least ``coverage``
     (and at most 1/(n + 1) more), whatever the distribution: the factor is the ⌈(n + 1)·coverage⌉-th smallest of n scores, and
     infinite where n is too small for the coverage asked. With ``df`` Student's t goes on there, where it is beyond the scores:
-    a finite interval, without the guarantee.
+    a finite interval, without the guarantee, of at most n - 1 degrees of freedom, as the deviation is estimated from n rows.
 
     Parameters
     ----------
@@ -100,8 +100,13 @@ class ConformalFactor(Symmetric):
         factor = np.asarray(padded[np.clip(rank, 0, n + 1)])
         if self.df is None:
             return factor
-        beyond = StudentFactor(self.df)(coverage).reshape(*coverage.shape, *(1,) * (self.scores.ndim - 1))
+        beyond = _beyond(coverage, self.df, n).reshape(*coverage.shape, *(1,) * (self.scores.ndim - 1))
         return np.where(np.isfinite(factor), factor, np.maximum(beyond, padded[n]))
+
+
+def _beyond(coverage: np.ndarray, df: float, n: int) -> np.ndarray:
+    """Student's t where n scores end: of the residuals, or of a deviation estimated from so many rows, whichever is wider."""
+    return np.asarray(np.maximum(StudentFactor(df)(coverage), t.ppf(0.5 + 0.5 * coverage, max(n - 1, 1))))
 
 
 @storable(scores="float n k")
@@ -146,7 +151,7 @@ class SkewedFactor:
         reach = np.asarray(padded[np.clip(rank - 1, 0, n)])
         if self.df is None:
             return reach
-        return np.where(np.isfinite(reach), reach, np.maximum(StudentFactor(self.df)(coverage)[..., None], scores[-1]))
+        return np.where(np.isfinite(reach), reach, np.maximum(_beyond(coverage, self.df, n)[..., None], scores[-1]))
 
 
 Factor = NormalFactor | StudentFactor | ConformalFactor | SkewedFactor
