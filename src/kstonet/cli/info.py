@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -103,9 +104,12 @@ def _columns(encoder: TableEncoder) -> Table:
     return table
 
 
-def demo(debug: options.DebugOption = False) -> None:
+def demo(
+    folder: Annotated[str, typer.Option(metavar="FOLDER", help="Where demo.csv and demo.png are written.")] = ".",
+    debug: options.DebugOption = False,
+) -> None:
     """Train on embedded data and show the result, with a picture if matplotlib is installed."""
     with session(debug=debug):
         from kstonet.demo import main
 
-        main()
+        main(["--folder", folder])

@@ -13,7 +13,7 @@ from kstonet._words import counted
 from kstonet.cli import options
 from kstonet.cli.output import BAD_INPUT, session
 from kstonet.cli.places import PREDICTIONS, REPORT, check_output, write_or_rescue
-from kstonet.cli.prediction import prediction_table
+from kstonet.cli.prediction import beside, kept_columns, prediction_table
 from kstonet.cli.scores import score
 from kstonet.cli.stored import StoredModel
 from kstonet.cli.tables import STDIN, Reading, read_table, write_table
@@ -34,6 +34,10 @@ def predict(
         ),
     ] = STDIN,
     force: options.ForceOption = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column of TABLE to repeat beside the predictions; may be repeated; or all."),
+    ] = None,
     unknown: options.UnknownOption = options.Unknown.error,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
@@ -51,8 +55,10 @@ def predict(
         stored = StoredModel.open(model)
         if not stored.model.trained_.has_intervals:
             output.note("the model was stored without intervals; only its predictions are given.")
-        X = stored.conformed(read_table(table, reading), unknown)
-        predictions = prediction_table(stored.model, X, coverage)
+        given = read_table(table, reading)
+        kept = kept_columns(given, keep or [], stored.ids)
+        X = stored.conformed(given, unknown, list(kept.columns))
+        predictions = beside(kept, prediction_table(stored.model, X, coverage))
         if out != STDIN:
             wanted, out = out, write_or_rescue(partial(write_table, predictions), out, output)
             output.say(f"Wrote {counted(len(predictions), 'row')} to {out}: {', '.join(predictions.columns)}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,9 @@ import pandas as pd
 
 import kstonet
 from kstonet._words import quoted
+from kstonet.cli.dates import DateColumn, with_dates
+from kstonet.cli.survey import unknown_categories
+from kstonet.cli.tables import FORMATS
 from kstonet.cli.target import Target
 from kstonet.persistence import read_metadata
 from kstonet.tables import InputError, TableEncoder
@@ -23,10 +29,13 @@ class StoredModel:
     model: Any
     encoder: TableEncoder
     target: Target | None
+    dates: tuple[DateColumn, ...] = ()
+    ids: tuple[str, ...] = ()
 
     @classmethod
     def open(cls, path: str) -> StoredModel:
         """Read a file that ``kstonet fit`` wrote, or a model that was fitted on a data frame and saved from Python."""
+        _refuse_table(path)
         model, metadata = kstonet.load(path), read_metadata(path) or {}
         names, target = getattr(model, "feature_names_in_", None), metadata.get("target")
         if "table" in metadata:
@@ -38,12 +47,22 @@ class StoredModel:
                 f"{path!r} holds a {type(model).__name__}, but not the names of its columns: use kstonet.load in Python, fit "
                 "it on a data frame, or write the file with 'kstonet fit'."
             )
-        return cls(path, model, encoder, None if target is None else Target(**target))
+        dates = tuple(DateColumn(**date) for date in metadata.get("dates", ()))
+        ids = tuple(metadata.get("ids", ()))
+        return cls(path, model, encoder, None if target is None else Target(**target), dates, ids)
 
-    def conformed(self, table: pd.DataFrame, unknown: str) -> pd.DataFrame:
-        """The columns that the model uses, typed."""
-        if self.target is not None:
-            table = table.drop(columns=self.target.name, errors="ignore")
+    def conformed(self, table: pd.DataFrame, unknown: str, kept: Sequence[str] = ()) -> pd.DataFrame:
+        """The columns that the model uses, typed; of the others, those that are kept beside predictions are not mentioned."""
+        needed = {column.name for column in self.encoder.columns_} | {date.name for date in self.dates}
+        aside = {
+            *([] if self.target is None else [self.target.name]),
+            *self.ids,
+            *(name for name in kept if name not in needed),
+        }
+        table = with_dates(table.drop(columns=list(aside), errors="ignore"), list(self.dates))
+        if unknown == "ignore":
+            for said in unknown_categories(self.encoder, table):
+                warnings.warn(said, UserWarning, stacklevel=2)
         return self.encoder.conform(table, unknown)
 
     def truth(self, table: pd.DataFrame) -> np.ndarray:
@@ -62,3 +81,12 @@ class StoredModel:
                 "'kstonet fit'."
             )
         return self.target
+
+
+def _refuse_table(path: str) -> None:
+    """Say so where a table is given in place of a model."""
+    if Path(path).suffix.lower() in FORMATS and Path(path).is_file():
+        raise InputError(
+            f"{path!r} is a table, but a model file comes first: kstonet COMMAND MODEL TABLE. Train one with "
+            f"'kstonet fit {path} --target COLUMN'."
+        )

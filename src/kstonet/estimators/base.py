@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import kstonet
+from kstonet._arrays import rows_in
 from kstonet._checks import require, whole
 from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
@@ -146,6 +147,7 @@ class BaseStoNet(
                 "a folder, or None; warm_start=True excludes it",
             ),
             "verbose": (lambda v: v >= 0, "0, 1 or 2"),
+            "n_jobs": (lambda v: v is None or v == -1 or whole(v), "a positive number of threads, -1 for all cores, or None"),
             "step_size": (
                 lambda v: (first := scheduled(v, 0)) == "auto" or first > 0,
                 "'auto', a positive number, or a schedule of them",
@@ -214,6 +216,13 @@ class BaseStoNet(
     def _train(self, rows: Rows, validation: Rows | None, observers: Sequence[Observer]) -> None:
         """Choose what is to be chosen, train, and keep the record."""
         self._check_parameters()
+        if self.residuals == "loo":
+            warnings.warn(
+                "residuals='loo' is deprecated since 0.1 and will be removed in 0.3: with a large C its 95 % intervals cover "
+                "90 to 100 %. Use residuals='crossfit'.",
+                FutureWarning,
+                stacklevel=4,
+            )
         problem, given = self._problem(rows), self._settings()
         resumption = self._resumption(problem, self._asked())
         ends, publisher = Ends(), _Publisher(self)
@@ -295,6 +304,25 @@ class BaseStoNet(
     def _check_X(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         return self._read(X)
+
+    def _refuse_training_rows(self, X: np.ndarray) -> None:
+        """Refuse rows of the training for a calibration: the model predicts them too well.
+
+        A stored model knows the rows it kept for prediction. Equal rows tell nothing where features take few values.
+        """
+        trained = self.trained_
+        if trained.pairwise:
+            return
+        bases = [part.basis for part in trained.expansion.parts if not part.holds_values and part.basis.ndim == 2]
+        known = getattr(self, "_X_fit", np.concatenate(bases) if bases else None)
+        if known is None or len(np.unique(known, axis=0)) < 0.5 * len(known):
+            return
+        share = float(rows_in(trained.scaler.forward(X), known).mean())
+        if share > 0.5:
+            raise ValueError(
+                f"calibrate: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
+                " the intervals would be too short. Give rows that were not in fit, or call calibrate() without rows."
+            )
 
     def transform(self, X: Any) -> np.ndarray:
         """The last hidden layer (before its activation) of the last iterate: a sufficient reduction of X.

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from kstonet._checks import require
+from kstonet._words import did_you_mean
 from kstonet.checkpoint import Run
 from kstonet.class_start import class_units
 from kstonet.estimators.base import BaseStoNet, Choice
@@ -27,6 +28,7 @@ from kstonet.tuning.refits import refit_folds, refitted_predictions
 from kstonet.tuning.search import search
 
 TUNINGS = ("fast", "thorough", "none")
+GAMMAS = ("scale", "auto", "median", "tune")
 LOSSES = ("squared", "epsilon_insensitive")
 
 
@@ -133,6 +135,11 @@ class BaseKStoNet(BaseStoNet):
     def _check_parameters(self) -> None:
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
         require("loss", self.loss, lambda v: v in (None, *LOSSES), f"one of {', '.join(map(repr, LOSSES))}, or None")
+        if isinstance(self.gamma, str) and self.gamma not in GAMMAS:
+            names = ", ".join(map(repr, GAMMAS))
+            raise ValueError(
+                f"gamma={self.gamma!r} is unknown; use a positive number, {names}.{did_you_mean(self.gamma, GAMMAS)}"
+            )
         for name in ("hidden_layer_sizes", "length_scale", "C"):
             value = getattr(self, name)
             if isinstance(value, str) and not is_tune(value):
@@ -307,7 +314,7 @@ class KStoNetClassifier(ClassificationTask, BaseKStoNet):
         penalty: str = "lasso",
         upper_layer: str = "dense",
         alpha: Any = "auto",
-        residuals: str | None = "crossfit",
+        residuals: str | None = "auto",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
@@ -323,6 +330,7 @@ class KStoNetClassifier(ClassificationTask, BaseKStoNet):
         max_memory: float | None = None,
         solver: str = "auto",
         device: str | None = None,
+        checkpoint: Any = None,
         callback: Callable[[Any], Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -361,6 +369,7 @@ class KStoNetClassifier(ClassificationTask, BaseKStoNet):
             max_memory=max_memory,
             solver=solver,
             device=device,
+            checkpoint=checkpoint,
             callback=callback,
             n_jobs=n_jobs,
             random_state=random_state,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,20 @@ from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
 from kstonet.problem import Rows
 from kstonet.targets import NumericTargets, TargetsKind
 from kstonet.uncertainty.distribution import PredictiveDistribution
+
+USUAL_COVERAGE = 0.95
+
+
+def _say_what_few_rows_allow(n: int) -> None:
+    """The ⌈(n + 1)·coverage⌉-th of n scores does not exist for a coverage above n/(n + 1)."""
+    needed = int(np.ceil(USUAL_COVERAGE / (1.0 - USUAL_COVERAGE) - 1e-9))
+    if n < needed:
+        warnings.warn(
+            f"calibrate: {n} rows cannot tell more than {n / (n + 1):.0%} intervals; wider ones are infinite. "
+            f"{USUAL_COVERAGE:.0%} intervals need {needed} rows; calibrate() without rows goes back to those of fit.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
@@ -158,5 +173,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
             y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
             check_consistent_length(X, y)
             X = self._check_X(X)
+            self._refuse_training_rows(X)
+            _say_what_few_rows_allow(len(X))
         self.trained_ = self.trained_.calibrated(X, y)
         return self

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from kstonet._arrays import rows_in
 from kstonet._checks import both_or_neither
 from kstonet.estimators.base import BaseStoNet
 from kstonet.plotting.inputs import chosen_column
@@ -219,12 +220,14 @@ def read_subject(
         train = Table.of("X_train", X_train, encode, model)
         known = _targets("y_train", y_train, len(train), column, model)
         reference = model.trained_.scaler.forward(train.matrix())
-    seen = None if reference is None else _rows_in(model.trained_.scaler.forward(matrix), reference)
+    seen = None if reference is None else rows_in(model.trained_.scaler.forward(matrix), reference)
     return Subject(model, rows, observed, _target_name(y, column), column, train, known, seen, reference)
 
 
 def _targets(name: str, y: Any, n: int, column: int, model: Any) -> np.ndarray:
     """One target, or labels the model knows."""
+    if y is None:
+        raise ValueError(f"{name}=None: a report compares predictions with what was observed; give the targets of the rows.")
     labels = hasattr(model, "classes_")
     values = np.asarray(y) if labels else check_array(y, dtype=np.float64, ensure_2d=False, input_name=name)
     if len(values) != n:
@@ -247,9 +250,3 @@ def _targets(name: str, y: Any, n: int, column: int, model: Any) -> np.ndarray:
 def _target_name(y: Any, column: int) -> str:
     name = y.columns[column] if hasattr(y, "columns") else getattr(y, "name", None)
     return "target" if name is None else str(name)
-
-
-def _rows_in(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which rows are equal to one of others; standardising rounds equal rows in the same way."""
-    known = {row.tobytes() for row in np.ascontiguousarray(others)}
-    return np.array([row.tobytes() in known for row in np.ascontiguousarray(rows)])

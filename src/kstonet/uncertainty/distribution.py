@@ -146,7 +146,10 @@ class PredictiveDistribution:
 
 def probabilities(name: str, values: Any) -> np.ndarray:
     """One or several numbers strictly between 0 and 1, as an array."""
-    levels = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    try:
+        levels = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        levels = np.array([np.nan])
     if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
         raise ValueError(
             f"{name}={values!r} must lie strictly between 0 and 1 (95 % is 0.95), one number or a sequence of them."
