@@ -52,3 +52,12 @@ def test_the_best_of_every_family_comes_first():
     best = best_of_families(found)
     assert [one.family.name for one in best] == ["rbf", "laplacian"]
     assert best[0] is found[2]
+
+
+def test_a_blend_lies_between():
+    start = ROWS.best_width(FAMILIES["rbf"])
+    learned = ROWS.learned(start, "evidence", 10)
+    blend = start.blended(learned)
+    np.testing.assert_allclose(np.log(blend.scales), (np.log(start.scales) + np.log(learned.scales)) / 2)
+    np.testing.assert_allclose(blend.fit.ridge**2, start.fit.ridge * learned.fit.ridge)
+    assert ROWS.judge(blend).score < start.score
