@@ -13,10 +13,10 @@ ROOT = Path(kstonet.__file__).parent
 
 # A part may import from the parts before it, and from itself.
 ORDER = [
-    "_arrays", "_registry", "_records", "_words", "_files", "_progress", "_checks", "scaling", "metrics", "gram", "solvers",
-    "imputation", "layers", "network", "noise", "initialisation", "class_start", "iro", "uncertainty", "targets", "trained",
-    "problem", "settings", "observers", "training", "tuning", "estimators", "tables", "plotting", "persistence", "onnx_export",
-    "report", "checkpoint", "datasets", "demo", "cli",
+    "_arrays", "_registry", "_records", "_words", "_files", "_progress", "_checks", "tables", "scaling", "metrics", "gram",
+    "solvers", "imputation", "layers", "storage", "network", "noise", "initialisation", "class_start", "iro", "checkpoint",
+    "uncertainty", "targets", "trained", "problem", "settings", "observers", "training", "tuning", "estimators", "plotting",
+    "persistence", "onnx_export", "report", "datasets", "demo", "cli",
     "baselines",  # deprecated: forwards to experiments
 ]  # fmt: skip
 INDEPENDENT = [{"gram", "imputation"}, {"solvers", "imputation"}]  # parts that must not know each other

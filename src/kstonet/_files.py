@@ -6,6 +6,7 @@ import contextlib
 import errno
 import io
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import IO
 
 #: Names of streams that are open already; what they lead to must not be replaced under those who write there.
 STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing that name no file
 
 
@@ -134,6 +136,13 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     finally:
         temporary.unlink(missing_ok=True)  # moved, never made, or not whole
     _sync_folder(path.parent)
+
+
+def remove_temporary(folder: Path) -> None:
+    """Remove what processes that were killed while they wrote left in a folder that is nobody else's."""
+    for path in folder.glob(".*.tmp"):
+        if TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def _is_stream(path: Path) -> bool:

@@ -46,6 +46,10 @@ class Bar:
         elif self._total is None or self._done % max(1, self._total // 10) == 0 or self._done == self._total:
             write(self._line(text) + "\n")
 
+    def catch_up(self, done: int) -> None:
+        """So many more were finished before."""
+        self._before, self._done = self._before + done, self._done + done
+
     def show(self, text: str) -> None:
         """Say what goes on, with nothing more done; on a terminal only."""
         if sys.stderr.isatty():
@@ -107,6 +111,20 @@ def write(text: str) -> None:
     """To standard error, at once."""
     sys.stderr.write(text)
     sys.stderr.flush()
+
+
+def moving(line: str) -> None:
+    """A line that the next one replaces on a terminal; elsewhere a line like others.
+
+    Examples
+    --------
+    >>> from kstonet._progress import moving
+    >>> moving("trained 3 of 9")
+    """
+    if sys.stderr.isatty():
+        write(f"\r\x1b[K{line[: max(0, shutil.get_terminal_size().columns - 1)]}")
+    else:
+        write(f"{line}\n")
 
 
 def status(line: str, *, final: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -52,11 +52,14 @@ class Observer:
     def iteration(self, done: Iteration) -> Stop | None:
         """An iteration is done."""
 
+    def resumed(self, records: Sequence[dict[str, Any]], state: IROState) -> None:
+        """A chain goes on that an earlier process has brought to a state; these are its records."""
+
     def ended(self, task: str) -> None:
         """The task "intervals" has ended."""
 
     def interrupted(self, model: TrainedNetwork) -> None:
-        """The user has interrupted the training; this is the model so far."""
+        """The user has interrupted the training or its intervals; this is the model so far."""
 
     def close(self) -> None:
         """No further iteration follows."""
@@ -84,10 +87,18 @@ class EarlyStopping(Observer):
 
     def iteration(self, done: Iteration) -> Stop | None:
         """The loss of the validation rows decides, where there are some."""
-        loss = done.record.get("validation_loss", done.record["loss"])
+        self._compare(done.record)
+        return Stop.CHAIN if self._waiting >= self._patience else None
+
+    def resumed(self, records: Sequence[dict[str, Any]], state: IROState) -> None:
+        """Wait as long as if all had been one process."""
+        for record in records:
+            self._compare(record)
+
+    def _compare(self, record: dict[str, Any]) -> None:
+        loss = record.get("validation_loss", record["loss"])
         fell = loss < self._best * (1.0 - self._tol)
         self._best, self._waiting = (loss, 0) if fell else (self._best, self._waiting + 1)
-        return Stop.CHAIN if self._waiting >= self._patience else None
 
 
 class Ends(Observer):
@@ -100,6 +111,10 @@ class Ends(Observer):
         """Keep the state."""
         self.states[done.chain] = done.state
         return None
+
+    def resumed(self, records: Sequence[dict[str, Any]], state: IROState) -> None:
+        """Keep the state."""
+        self.states[records[-1]["chain"]] = state
 
 
 class Progress(Observer):
@@ -131,6 +146,13 @@ class Progress(Observer):
         else:
             self._bar.advance(losses(record))
         return None
+
+    def resumed(self, records: Sequence[dict[str, Any]], state: IROState) -> None:
+        """Say where the chain goes on."""
+        if self._verbose >= 2:
+            write(f"[{self._name}] goes on after iteration {state.iteration}\n")
+        else:
+            self._bar.catch_up(len(records))
 
     def close(self) -> None:
         """End the line that moves."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from kstonet.checkpoint import Iterate, Run
 from kstonet.initialisation import TrainingRows
 from kstonet.iro import IROState, iro
 from kstonet.layers.activations import get_activation
@@ -36,7 +37,8 @@ def train(
     settings: TrainingSettings,
     observers: Sequence[Observer] = (),
     resumption: Resumption | None = None,
-    predicted: Callable[[], np.ndarray] | None = None,
+    run: Run | None = None,
+    predicted: Callable[[Run], np.ndarray] | None = None,
 ) -> TrainedNetwork:
     """Run Algorithm 1 and prepare the intervals.
 
@@ -53,9 +55,11 @@ def train(
         Hear of every iteration, in this order, and may ask to stop.
     resumption : Resumption, optional
         Go on from there instead of from a random start.
+    run : Run, optional
+        Keeps where the training stands, and knows what an earlier process has done.
     predicted : callable, optional
-        Makes the out-of-sample predictions (n, k) of the training rows that residuals="crossfit" asks for, in units of
-        training; by default they come from a continuation of this training.
+        Makes the out-of-sample predictions (n, k) of the training rows that residuals="crossfit" and "local" ask for, in units
+        of training; by default they come from a continuation of this training. It is given the run.
 
     Returns
     -------
@@ -73,7 +77,7 @@ def train(
     >>> bool(abs(network.mean(X) - np.sin(X[:, 0])).max() < 0.5)
     True
     """
-    return _Training(problem, settings, observers, resumption, predicted).run()
+    return _Training(problem, settings, observers, resumption, run or Run(), predicted).train()
 
 
 class _Training:
@@ -85,21 +89,25 @@ class _Training:
         settings: TrainingSettings,
         observers: Sequence[Observer],
         resumption: Resumption | None,
-        predicted: Callable[[], np.ndarray] | None,
+        run: Run,
+        predicted: Callable[[Run], np.ndarray] | None,
     ) -> None:
-        self.problem, self.settings, self.observers, self.predicted = problem, settings, observers, predicted
+        self.problem, self.settings, self.observers, self.run, self.predicted = problem, settings, observers, run, predicted
+        self.plan = settings.plan(problem.grams)
         self.inputs = settings.first.inputs(problem)
         self.history: list[dict[str, Any]] = [] if resumption is None else list(resumption.history)
-        self.starts: Iterable[IROState] = self._new_starts() if resumption is None else resumption.states
+        self.starts: Sequence[IROState] | None = None if resumption is None else resumption.states
         self.finished: list[IROState] = []  # the iterates that predictions average, of chains that are done
         self.recent: deque[IROState] = deque(maxlen=settings.n_average)  # of the chain that runs
         self._watch: Callable[[Network], dict[str, float]] | None = None
 
-    def run(self) -> TrainedNetwork:
+    def train(self) -> TrainedNetwork:
         """Train, then prepare the intervals."""
         try:
             self._run_chains()
-            kept = self._exact(self.finished)
+            kept = self.finished
+            if self.settings.residuals is not None:
+                kept = self.run.states("exact", kept, lambda: self._exact(self.finished))
         except KeyboardInterrupt:  # what is trained so far is a model
             done = self.finished or list(self.recent)
             if not done:
@@ -111,34 +119,59 @@ class _Training:
             for observer in self.observers:
                 observer.close()
         model = self._model(kept)
+        if model.plan is not None and model.plan.approximate:
+            model = replace(model, plan=replace(model.plan, dual_gap=kept[-1].network.first.kernel_gap()))
         return model if self.settings.residuals is None else self._with_intervals(model, kept)
 
     # -- chains --------------------------------------------------------------------------------------------------------------
 
-    def _new_starts(self) -> Iterator[IROState]:
-        """The first state of every chain, made when it is asked for."""
-        problem, settings = self.problem, self.settings
-        network = settings.new_network(problem)
+    def _new(self) -> IROState:
+        """What all chains start from: a network before its first refit."""
+        settings = self.settings
+        network = settings.new_network(self.problem)
         if "hidden_layer_sizes" not in settings.chosen:
             _note_shape(settings.hidden_layer_sizes, network.head.slope(np.zeros((1, network.head.n_inputs))).shape[1])
+        return IROState(0, network, (), {})
+
+    def _started(self, new: IROState, chain: int) -> IROState:
+        """The first state of a chain."""
+        problem, settings = self.problem, self.settings
+        rng = np.random.default_rng([settings.seed, chain] if chain else settings.seed)
         rows = TrainingRows(problem.X, self.inputs, problem.outputs, problem.weights)
-        for chain in range(settings.n_chains):
-            rng = np.random.default_rng([settings.seed, chain] if chain else settings.seed)
-            fitted, latents = problem.targets.start(rng, network, rows, get_activation(settings.activation))
-            yield IROState(0, fitted, latents, dict(rng.bit_generator.state))
+        fitted, latents = problem.targets.start(rng, new.network, rows, get_activation(settings.activation))
+        return IROState(0, fitted, latents, dict(rng.bit_generator.state))
 
     def _run_chains(self) -> None:
-        for chain, start in enumerate(self.starts):
+        starts = self.starts or [self._new()] * self.settings.n_chains
+        self.like = starts[0]
+        earlier = self.run.iterates(self.like)
+        if earlier:
+            self.history = list(earlier[-1].history)
+        for chain, start in enumerate(starts):
             self.recent.clear()
             self._begins("chain")
-            stop = self._run_chain(chain, start)
+            own = [iterate for iterate in earlier if iterate.chain == chain]
+            stop = self._resumed(own) if own else None
+            state = own[-1].state if own else start if self.starts else self._started(start, chain)
+            if stop is None:
+                stop = self._run_chain(chain, state, start)
             self.finished.extend(self.recent)
             if stop is Stop.TRAINING:
                 break
 
-    def _run_chain(self, chain: int, start: IROState) -> Stop | None:
+    def _resumed(self, iterates: Sequence[Iterate]) -> Stop | None:
+        """Take over what an earlier process has done of a chain."""
+        last = iterates[-1]
+        self.recent.extend(iterate.state for iterate in iterates)
+        records = [record for record in last.history if record["chain"] == last.chain]
+        for observer in self.observers:
+            observer.resumed(records, last.state)
+        return None if last.stop is None else Stop[last.stop]
+
+    def _run_chain(self, chain: int, state: IROState, start: IROState) -> Stop:
+        """Iterate from a state until a chain ends that began at ``start``."""
         problem, settings = self.problem, self.settings
-        states = iro(self.inputs, problem.outputs, start, settings.loop, problem.weights)
+        states = iro(self.inputs, problem.outputs, state, settings.loop, problem.weights)
         while True:
             self._begins("iteration")
             state = next(states)
@@ -147,10 +180,12 @@ class _Training:
             self.history.append(record)
             done = Iteration(state, record, chain, lambda: self._model([*self.finished, *self.recent]))
             wishes = {observer.iteration(done) for observer in self.observers}
-            if Stop.TRAINING in wishes:
-                return Stop.TRAINING
-            if Stop.CHAIN in wishes or state.iteration - start.iteration >= settings.max_iter:
-                return None
+            enough = state.iteration - start.iteration >= settings.max_iter
+            stop = Stop.TRAINING if Stop.TRAINING in wishes else Stop.CHAIN if Stop.CHAIN in wishes or enough else None
+            kept = Iterate(chain, state, self.history, None if stop is None else stop.name)
+            self.run.keep(kept, self.like, settings.n_average)  # after the observers: all have heard of what is kept
+            if stop is not None:
+                return stop
 
     def _begins(self, task: str) -> None:
         for observer in self.observers:
@@ -184,6 +219,7 @@ class _Training:
             history=list(self.history),
             chosen=self.settings.chosen,
             choice=self.settings.choice,
+            plan=None if self.plan is None else self.plan.after(self.problem.grams.held.values()),
         )
 
     def _exact(self, states: Sequence[IROState]) -> list[IROState]:
@@ -202,7 +238,8 @@ class _Training:
         problem, residuals = self.problem, self.settings.residuals
         assert residuals is not None
         self._begins("intervals")
-        end = TrainingEnd(states, problem.X, self.inputs, problem.outputs, problem.weights, self.settings.loop, self.predicted)
+        rows = states, problem.X, self.inputs, problem.outputs, problem.weights
+        end = TrainingEnd(*rows, self.settings.loop, self.run, self.predicted)
 
         def prepared(residuals: str) -> TrainedNetwork:
             uncertainty = NetworkUncertainty.of(model.expansion, states, self.inputs, problem.outputs, problem.weights)
@@ -212,6 +249,8 @@ class _Training:
         try:
             finished = prepared(residuals)
         except KeyboardInterrupt:
+            for observer in self.observers:
+                observer.interrupted(model)
             finished = prepared("training")  # little work
             warnings.warn(
                 "interrupted while intervals were prepared: they are those of residuals='training' and may be too short.",

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor, save
-from kstonet.persistence.container import VERSION
+from kstonet.storage.container import VERSION
 
 HERE = Path(__file__).parent
 INTERVALS = ("predict", "predict_interval", "predict_quantiles", "transform")

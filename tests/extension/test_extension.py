@@ -291,7 +291,7 @@ def test_a_search_chooses_the_width_of_the_kernel():
 
 def test_errors_of_a_file_stay_errors_of_the_file(fitted, tmp_path):
     """A class that is registered, with fields that are wrong."""
-    from kstonet.persistence import container
+    from kstonet.storage import container
 
     path = tmp_path / "m.kstonet"
     kstonet.save(fitted("layer"), path)

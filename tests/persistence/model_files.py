@@ -8,7 +8,7 @@ import pandas as pd
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
 from kstonet.gram.kernels import Matern
-from kstonet.persistence import container
+from kstonet.storage import container
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(36, 3))

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from model_files import join, split
 
-from kstonet.persistence import ModelFileError, container, load, save
+from kstonet.persistence import ModelFileError, load, save
+from kstonet.storage import container
 
 
 def test_the_file_is_json_and_numbers_only(stored):

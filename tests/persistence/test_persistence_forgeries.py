@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetRegressor
 from kstonet._records import RECORDS, SHAPES
-from kstonet.persistence import ModelFileError, container, load, save
-from kstonet.persistence.consistency import fits
+from kstonet.persistence import ModelFileError, load, save
+from kstonet.storage import container
+from kstonet.storage.records import fits
 from kstonet.trained import TrainedNetwork
 
 STORED = Path(__file__).parents[1] / "reference" / "stored"  # files of version 1
@@ -167,12 +168,12 @@ def test_attributes_of_a_wrong_kind(forgery):
 
 
 def test_a_network_is_stored_as_one_record(tmp_path):
-    """Version 2: everything that was learnt is in ``trained_``, field by field."""
+    """Version 2: everything that was learnt is in ``trained_``, field by field; how tables are read is beside it."""
     model = quick(KStoNetRegressor).fit(X, Y)
     save(model, tmp_path / "m.kstonet")
     description, _ = container.read(tmp_path / "m.kstonet")
     assert description["version"] == 2
-    assert description["attributes"].keys() == {"trained_", "n_features_in_"}
+    assert description["attributes"].keys() == {"trained_", "encoding_", "n_features_in_"}
     name, stored = description["attributes"]["trained_"]["record"]
     assert name == TrainedNetwork.__name__
     assert stored.keys() == {field.name for field in fields(TrainedNetwork)}

@@ -7,7 +7,7 @@ import pytest
 
 from kstonet.gram.kernels import Matern
 from kstonet.persistence import ModelFileError
-from kstonet.persistence.values import Decoder, Encoder, NotStorableError
+from kstonet.storage.values import Decoder, Encoder, NotStorableError
 
 VALUES = [
     None, True, 0, -(2**70), 0.1, -0.0, 5e-324, float("inf"), float("-inf"), "ε\n\0\"", [], (), {}, [1, (2, [None])],

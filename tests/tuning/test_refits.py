@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kstonet import KStoNetRegressor
+from kstonet.checkpoint import Run
 from kstonet.problem import Problem, Rows
 from kstonet.targets import NumericTargets
 from kstonet.tuning.refits import FEW_ROWS, refit_folds, refitted_predictions
@@ -15,9 +16,12 @@ def predicted(X, y, folds=4):
     """In the units of the targets, by the rules of the estimator."""
     model = KStoNetRegressor(max_iter=3, random_state=0)
     problem = model._problem(Rows(X, y))
-    asked = model._asked()
-    settings = model._settings()
-    outputs = refitted_predictions(problem, settings, lambda part: model._choose(asked, part, settings).parameters, folds)
+    asked, settings = model._asked(), model._settings()
+
+    def choose(part):
+        return model._choose(asked, part, settings, 0, Run()).parameters
+
+    outputs = refitted_predictions(problem, settings, choose, folds, Run())
     return problem.targets.in_units(outputs)
 
 
@@ -75,7 +79,7 @@ def test_a_second_interrupt_leaves_the_refits(rows, monkeypatch):
         return {}
 
     with pytest.raises(KeyboardInterrupt):
-        refitted_predictions(problem, settings, choose, 4)
+        refitted_predictions(problem, settings, choose, 4, Run())
     assert done == [1]
 
 
@@ -120,6 +124,6 @@ def test_precomputed_kernels(rows):
     K = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     problem = Problem.of(Rows(K, y, None, pairwise=True), NumericTargets)
     model = KStoNetRegressor(kernel="precomputed", max_iter=2, random_state=0)
-    found = refitted_predictions(problem, model._settings(), lambda part: {}, 4)
+    found = refitted_predictions(problem, model._settings(), lambda part: {}, 4, Run())
     assert np.isfinite(found).all()
     assert np.corrcoef(found[:, 0], y)[0, 1] > 0.3

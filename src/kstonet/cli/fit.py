@@ -12,7 +12,8 @@ from rich.text import Text
 
 from kstonet._words import counted, readable_bytes
 from kstonet.cli import options
-from kstonet.cli.output import BAD_INPUT, INTERRUPTED, Output, grid, session, titled
+from kstonet.cli.estimate import forecast
+from kstonet.cli.output import BAD_INPUT, INTERRUPTED, Output, grid, session, titled, typed
 from kstonet.cli.places import MODEL, check_output, write_or_rescue
 from kstonet.cli.progress import TUNE, parts_text, seconds_by_part
 from kstonet.cli.tables import STDIN, Reading, read_table
@@ -22,13 +23,18 @@ from kstonet.cli.training import (
     new_model,
     parse_kernel,
     parse_number,
+    parse_settings,
     parse_units,
     plain,
+    sampled,
     save_model,
     split_table,
     train,
 )
 from kstonet.tuning.summary import chosen_words
+
+ENOUGH_ROWS = 30  # below, a score on the training rows says nothing
+SHOWN = 10  # candidates of a search
 
 
 class Tunable(StrEnum):
@@ -61,15 +67,21 @@ def fit(
     ] = None,
     force: options.ForceOption = False,
     task: options.TaskOption = options.Task.auto,
+    rows: options.RowsOption = None,
     holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to hold out and test on.")] = 0.0,
     impute: options.ImputeOption = False,
     drop: options.DropOption = None,
     categorical: options.CategoricalOption = None,
+    dates: options.DatesOption = None,
+    ids: options.IdOption = None,
     tuning: Annotated[
         options.Tuning,
         typer.Option(help="How options marked 'chosen' are chosen from the rows; none: rbf, C 10, 5 units, 40 iterations."),
     ] = options.Tuning.fast,
     tune: Annotated[bool, typer.Option("--tune", help="Choose C and gamma by validation, unless they are given.")] = False,
+    over: Annotated[
+        list[Tunable] | None, typer.Option(help="With --tune: what to choose by validation, besides; may be repeated.")
+    ] = None,
     units: options.UnitsOption = None,
     kernel: Annotated[
         str | None,
@@ -87,6 +99,11 @@ def fit(
     ] = None,
     loss: Annotated[options.Loss | None, typer.Option(help="Loss of the first layer.", show_default="chosen")] = None,
     max_iter: options.MaxIterOption = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Keep the state of the training there; the same command goes on where it died."),
+    ] = None,
+    settings: options.SetOption = None,
     seed: options.SeedOption = 0,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
@@ -112,10 +129,13 @@ def fit(
             "gamma": parse_number("gamma", gamma or (TUNE if tune else None), "scale", "auto", TUNE),
             "loss": None if loss is None else loss.value,
             "max_iter": max_iter,
+            "checkpoint": checkpoint,
             "random_state": seed,
-        }
+        } | parse_settings(settings)
+        if over:
+            parameters |= {name: TUNE for name in (PARAMETERS[each] for each in over) if parameters.get(name) is None}
         split = split_table(
-            read_table(table, reading),
+            sampled(read_table(table, reading), rows, seed),
             target,
             task=task,
             drop=drop,
@@ -123,6 +143,9 @@ def fit(
             impute=impute,
             holdout=holdout,
             seed=seed,
+            dates=dates,
+            ids=ids,
+            command=typed(),
         )
         model = new_model(split.target, **parameters)
         result = _train(output, model, split, path)
@@ -146,8 +169,11 @@ def tune(
     impute: options.ImputeOption = False,
     drop: options.DropOption = None,
     categorical: options.CategoricalOption = None,
+    dates: options.DatesOption = None,
+    ids: options.IdOption = None,
     units: options.UnitsOption = None,
     max_iter: options.MaxIterOption = None,
+    settings: options.SetOption = None,
     seed: options.SeedOption = 0,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
@@ -160,9 +186,18 @@ def tune(
         if out is not None:
             check_output(out, MODEL, [table], force=force)
         parameters = {"hidden_layer_sizes": parse_units(units), "max_iter": max_iter, "random_state": seed}
-        parameters |= dict.fromkeys((PARAMETERS[name] for name in over), TUNE)
+        parameters |= dict.fromkeys((PARAMETERS[name] for name in over), TUNE) | parse_settings(settings)
         split = split_table(
-            read_table(table, reading), target, task=task, drop=drop, categorical=categorical, impute=impute, seed=seed
+            read_table(table, reading),
+            target,
+            task=task,
+            drop=drop,
+            categorical=categorical,
+            impute=impute,
+            seed=seed,
+            dates=dates,
+            ids=ids,
+            command=typed(),
         )
         if out is None:
             parameters["residuals"] = None  # the model is not saved, so it needs no intervals
@@ -183,6 +218,8 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
     """Train, save if a file is named, and report the result."""
     target = split.target
     output.say(grid({"Table": split.said, "Task": f"{target.task} ({target.reason})"}))
+    if not output.quiet:
+        output.say(grid({"Cost": forecast(model, split.X, split.y)}))
     training = train(output, model, split)
     wanted = path
     if path is not None:
@@ -195,7 +232,9 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
         "Reason": chosen.reason or "",
         "Trained": f"{counted(model.n_iter_, 'iteration')} in {training.seconds:.1f} s "
         f"({parts_text(seconds)}, {'choice and ' if chosen.values else 'set-up and '}intervals {rest:.1f} s)",
-        "Fit": f"{'accuracy' if 'class' in target.task else 'R²'} {history[-1]['score']:.4g} on the training rows",
+        "Fit": f"{'accuracy' if 'class' in target.task else 'R²'} {history[-1]['score']:.4g} on the training rows"
+        if len(split.X) >= ENOUGH_ROWS
+        else "",
         "Held out": training.held_out.said if training.held_out else "",
         "Saved": f"{path} ({readable_bytes(Path(path).stat().st_size)})" if path else "",
         "Stopped": "by Ctrl-C" if training.interrupted else "",
@@ -209,7 +248,7 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
         "target": target.name,
         "rows": len(split.X),
         "columns": [column.name for column in split.encoder.columns_],
-        "inputs": split.X.shape[1],
+        "inputs": model._n_encoded,
         "iterations": model.n_iter_,
         "loss": history[-1]["loss"],
         "score": history[-1]["score"],
@@ -227,11 +266,13 @@ def _candidates(candidates: list[dict[str, Any]], reason: str) -> Group:
     names = [name for name in candidates[0] if len({_text(candidate[name]) for candidate in candidates} - {""}) > 1]
     known = {parameter: option.value for option, parameter in PARAMETERS.items()}
     headings = [known.get(name, name) for name in names]
-    table = titled(counted(len(candidates), "candidate"), *headings, right=tuple(headings))
-    best = min(candidates, key=lambda candidate: (-candidate["rows"], -candidate["iterations"], candidate["score"]))
-    for candidate in candidates:
-        table.add_row(*(Text(_text(candidate[name])) for name in names), style="bold green" if candidate is best else None)
+    ranked = sorted(candidates, key=lambda candidate: (-candidate["rows"], -candidate["iterations"], candidate["score"]))
+    title = f"The best {SHOWN} of {len(ranked)} candidates" if len(ranked) > SHOWN else counted(len(ranked), "candidate")
+    table = titled(title, *headings, right=tuple(headings))
+    for place, candidate in enumerate(ranked[:SHOWN]):
+        table.add_row(*(Text(_text(candidate[name])) for name in names), style=None if place else "bold green")
     said = "score is the mean validation loss; candidates of 0 iterations are the first layer alone."
+    said += " --json has them all." if len(ranked) > SHOWN else ""
     return Group(table, Text(said, style="dim"), Text(f"Chosen: {reason}."))
 
 

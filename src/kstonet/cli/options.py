@@ -67,7 +67,15 @@ CategoricalOption = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Treat the numbers of a column as categories; may be repeated.")
 ]
 ImputeOption = Annotated[
-    bool, typer.Option("--impute", help="Replace missing values by the median or the most frequent value.")
+    bool, typer.Option("--impute", help="Accept missing values: numbers become the median, categories one of their own.")
+]
+DatesOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Turn a column of dates into numbers: days, year, season, weekday; may be repeated."),
+]
+IdOption = Annotated[
+    list[str] | None,
+    typer.Option("--id", metavar="COLUMN", help="Column that names the rows: no input, kept in predictions; may be repeated."),
 ]
 UnitsOption = Annotated[
     str | None,
@@ -77,6 +85,17 @@ UnitsOption = Annotated[
 ]
 MaxIterOption = Annotated[
     int | None, typer.Option(min=1, metavar="NUMBER", help="Number of training iterations.", show_default="chosen")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any parameter of KStoNetRegressor or KStoNetClassifier, such as penalty=mcp or n_chains=3; may be repeated.",
+    ),
+]
+RowsOption = Annotated[
+    int | None, typer.Option(min=1, metavar="NUMBER", help="Train on so many rows, drawn at random.", show_default="all")
 ]
 SeedOption = Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Seed of the random numbers.")]
 UnknownOption = Annotated[

@@ -10,7 +10,7 @@ from pathlib import Path
 from kstonet._files import destination
 from kstonet._words import quoted, readable_bytes
 from kstonet.cli.output import Output
-from kstonet.cli.tables import STDIN, column_names, format_of
+from kstonet.cli.tables import STDIN, column_names, format_of, require_package
 from kstonet.persistence import read_metadata
 from kstonet.tables import InputError
 
@@ -52,7 +52,7 @@ def check_output(out: str, kind: str, inputs: Sequence[str | None] = (), *, forc
     if out == STDIN:
         return
     if kind == PREDICTIONS:
-        format_of(out)
+        require_package(format_of(out))
     path = destination(out, EXAMPLES[kind])
     _try_folder(path)
     if force or not path.is_file():

@@ -13,7 +13,7 @@ from kstonet._words import counted
 from kstonet.cli import options
 from kstonet.cli.output import BAD_INPUT, session
 from kstonet.cli.places import PREDICTIONS, REPORT, check_output, write_or_rescue
-from kstonet.cli.prediction import prediction_table
+from kstonet.cli.prediction import beside, kept_columns, prediction_table
 from kstonet.cli.scores import score
 from kstonet.cli.stored import StoredModel
 from kstonet.cli.tables import STDIN, Reading, read_table, write_table
@@ -34,6 +34,10 @@ def predict(
         ),
     ] = STDIN,
     force: options.ForceOption = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column of TABLE to repeat beside the predictions; may be repeated; or all."),
+    ] = None,
     unknown: options.UnknownOption = options.Unknown.error,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
@@ -51,8 +55,10 @@ def predict(
         stored = StoredModel.open(model)
         if not stored.model.trained_.has_intervals:
             output.note("the model was stored without intervals; only its predictions are given.")
-        X = stored.encoder.transform(stored.inputs(read_table(table, reading)), unknown)
-        predictions = prediction_table(stored.model, X, coverage)
+        given = read_table(table, reading)
+        kept = kept_columns(given, keep or [], stored.ids)
+        X = stored.conformed(given, unknown, list(kept.columns))
+        predictions = beside(kept, prediction_table(stored.model, X, coverage))
         if out != STDIN:
             wanted, out = out, write_or_rescue(partial(write_table, predictions), out, output)
             output.say(f"Wrote {counted(len(predictions), 'row')} to {out}: {', '.join(predictions.columns)}")
@@ -83,8 +89,9 @@ def evaluate(
         stored = StoredModel.open(model)
         given = read_table(table, reading)
         y = stored.truth(given)
-        scores = score(stored.model, stored.encoder.transform(stored.inputs(given), unknown), y)
-        result = {"task": stored.target.task, "target": stored.target.name} | scores.to_dict() | {"notes": output.notes}
+        scores = score(stored.model, stored.conformed(given, unknown), y)
+        target = stored.known_target
+        result = {"task": target.task, "target": target.name} | scores.to_dict() | {"notes": output.notes}
         output.result(result, scores.shown())
 
 
@@ -114,13 +121,12 @@ def report(
 
         def taken_apart(place: str) -> tuple[pd.DataFrame, pd.Series]:
             given = read_table(place, reading)
-            truth = pd.Series(stored.truth(given), index=given.index, name=stored.target.name)
-            return stored.encoder.conform(stored.inputs(given), unknown), truth
+            truth = pd.Series(stored.truth(given), index=given.index, name=stored.known_target.name)
+            return stored.conformed(given, unknown), truth
 
         X, y = taken_apart(table)
         X_train, y_train = (None, None) if train is None else taken_apart(train)
-        encode = partial(stored.encoder.transform, unknown=unknown)
-        page = build_report(stored.model, X, y, title=title, encode=encode, X_train=X_train, y_train=y_train)
+        page = build_report(stored.model, X, y, title=title, X_train=X_train, y_train=y_train)
         wanted, out = out, write_or_rescue(partial(write_whole, content=page), out, output)
         output.say(f"Written to {out}; open it in a browser.")
         output.result({"out": out, "rows": len(y), "notes": output.notes})

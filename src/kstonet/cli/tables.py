@@ -192,7 +192,7 @@ def _check_names(names: list[str], name: str) -> None:
 
 def _from_library(content: bytes, name: str, kind: str, reading: Reading) -> pd.DataFrame:
     """Formats that pandas reads by way of another package: their columns have types."""
-    _need(kind)
+    require_package(kind)
     said = f"{'an' if kind == 'excel' else 'a'} {kind.capitalize()} file"
     try:
         table: pd.DataFrame = _sheet(content, name, reading) if kind == "excel" else READ[kind](io.BytesIO(content))
@@ -235,8 +235,11 @@ def _sheet(content: bytes, name: str, reading: Reading) -> pd.DataFrame:
     return table.dropna(axis=0, how="all")
 
 
-def _need(kind: str) -> None:
-    package = PACKAGES[kind]
+def require_package(kind: str) -> None:
+    """Say what has to be installed for a format, if it is not there."""
+    package = PACKAGES.get(kind)
+    if package is None:
+        return
     try:
         __import__(package)
     except ImportError as error:
@@ -249,8 +252,7 @@ def write_table(table: pd.DataFrame, place: str) -> None:
     if place == STDIN:
         table.to_csv(sys.stdout, index=False)
         return
-    if kind in PACKAGES:
-        _need(kind)
+    require_package(kind)
     with open_whole(place) as file:
         if kind == "parquet":
             table.to_parquet(file, index=False)

@@ -8,17 +8,23 @@ that record: no parameter of the constructor is read after ``fit``.
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
+import kstonet
+from kstonet._arrays import rows_in
 from kstonet._checks import require, whole
+from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
+from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.imputation import SAMPLERS
@@ -28,11 +34,12 @@ from kstonet.layers import UPPER_LAYERS
 from kstonet.observers import EarlyStopping, Ends, Observer, Progress
 from kstonet.problem import Problem, Rows
 from kstonet.settings import FirstLayerSettings, TrainingSettings, layer_sizes
-from kstonet.targets import Targets
+from kstonet.targets import TargetsKind
 from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
-RESIDUALS = ("crossfit", "loo", "training", None)
+WITHOUT_EFFECT = ("checkpoint", "callback", "n_jobs", "verbose")  # parameters that do not change the result
+RESIDUALS = ("auto", "crossfit", "loo", "training", None)
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,9 @@ class Choice:
     how: dict[str, Any]
 
 
-class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseStoNet(
+    TableInputMixin, CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Everything the estimators share. Subclasses say what the first layer is, and what is predicted."""
 
     hidden_layer_sizes: Any
@@ -67,6 +76,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     standardize: bool
     warm_start: bool
     max_memory: float | None
+    checkpoint: str | os.PathLike[str] | None
     callback: Callable[[Any], Any] | None
     n_jobs: int | None
     random_state: Any
@@ -74,7 +84,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
     trained_: TrainedNetwork
     _X_fit: np.ndarray
-    _targets: ClassVar[type[Targets]]
+    _residuals_known: ClassVar[tuple[str | None, ...]] = RESIDUALS
 
     # -- what subclasses answer ----------------------------------------------------------------------------------------------
 
@@ -82,20 +92,27 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         """The first layer that the parameters ask for."""
         raise NotImplementedError
 
+    def _targets(self) -> TargetsKind:
+        """What is predicted."""
+        raise NotImplementedError
+
     def _gram_options(self) -> dict[str, Any]:
         """Options of :func:`kstonet.gram.make_gram`."""
-        return {"max_memory": self.max_memory}
+        return {"solver": "dense", "max_memory": self.max_memory}
 
     def _asked(self) -> set[str]:
         """The parameters that are to be chosen from the training rows."""
         return set()
 
-    def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Choice:
-        """Values for the parameters asked for, by a search on the training rows."""
+    def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
+        """Values for the parameters asked for, by a search on the training rows; ``run`` keeps its steps."""
         raise NotImplementedError
 
-    def _predicted(self, asked: set[str], problem: Problem, settings: TrainingSettings) -> Callable[[], np.ndarray] | None:
-        """What makes out-of-sample predictions of the training rows, where a continued training makes them too good."""
+    def _predicted(self, problem: Problem, given: TrainingSettings, seed: int) -> Callable[[Run], np.ndarray] | None:
+        """What makes out-of-sample predictions of the training rows, where a continued training makes them too good.
+
+        ``given`` are the settings before a choice; the callable is given the run that keeps its steps.
+        """
         return None
 
     # -- parameters ----------------------------------------------------------------------------------------------------------
@@ -117,7 +134,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             "friction": (lambda v: 0 < v <= 1, "in (0, 1]; 1 is Langevin Monte Carlo"),
             "sampler": (lambda v: v in SAMPLERS, f"one of {', '.join(SAMPLERS)}"),
             "upper_layer": (lambda v: v in UPPER_LAYERS, f"one of {', '.join(UPPER_LAYERS)}"),
-            "residuals": (lambda v: v in RESIDUALS, "one of 'crossfit', 'loo', 'training' or None"),
+            "residuals": (lambda v: v in self._residuals_known, f"one of {', '.join(map(repr, self._residuals_known))}"),
             "temperature": (
                 lambda v: v == "auto" if isinstance(v, str) else v > 0 or (v == 0 and self.sampler == "sghmc"),
                 "'auto' or positive (0, which follows the gradient only, needs sampler='sghmc')",
@@ -125,7 +142,12 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             "tol": (lambda v: v is None or v >= 0, "a non-negative number, or None to do all max_iter iterations"),
             "max_memory": (lambda v: v is None or v > 0, "a positive number of bytes, or None for what the machine has"),
             "callback": (lambda v: v is None or callable(v), "a function of the state of an iteration, or None"),
+            "checkpoint": (
+                lambda v: v is None or (isinstance(v, str | os.PathLike) and not self.warm_start),
+                "a folder, or None; warm_start=True excludes it",
+            ),
             "verbose": (lambda v: v >= 0, "0, 1 or 2"),
+            "n_jobs": (lambda v: v is None or v == -1 or whole(v), "a positive number of threads, -1 for all cores, or None"),
             "step_size": (
                 lambda v: (first := scheduled(v, 0)) == "auto" or first > 0,
                 "'auto', a positive number, or a schedule of them",
@@ -169,7 +191,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             upper_layer=self.upper_layer,
             penalty=self.penalty,
             iro=loop,
-            residuals=self.residuals,
+            residuals="crossfit" if self.residuals == "auto" else self.residuals,
             max_iter=self._given("max_iter"),
             n_average=self._given("n_average"),
             n_chains=self.n_chains,
@@ -185,38 +207,73 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
         A kernel matrix keeps them, because prediction is given its columns as training was.
         """
-        rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise)
+        rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise, self._indicators)
         return rows if self._pairwise else rows.that_count()
 
     def _problem(self, rows: Rows) -> Problem:
-        return Problem.of(rows, self._targets, standardize=self.standardize, **self._gram_options())
+        return Problem.of(rows, self._targets(), standardize=self.standardize, **self._gram_options())
 
     def _train(self, rows: Rows, validation: Rows | None, observers: Sequence[Observer]) -> None:
         """Choose what is to be chosen, train, and keep the record."""
         self._check_parameters()
-        problem, settings = self._problem(rows), self._settings()
-        asked = self._asked()
-        resumption = self._resumption(problem, asked)
-        predicted = self._predicted(asked, problem, settings)
-        choice = self._kept_choice() if resumption else self._choose(asked, problem, settings) if asked else None
-        if choice is not None:
-            settings = settings.with_parameters(choice.parameters)
-            settings = replace(settings, chosen=choice.parameters, choice=choice.how)
-        if validation is not None:
-            problem = problem.with_validation(validation)
-        ends = Ends()
-        watching = [ends, *self._observers(settings, resumption), *observers]
-        trained = train(problem, replace(settings, seed=self._seed()), watching, resumption, predicted)
-        if choice is not None:
-            trained.history[0]["tuning"] = choice.how["reason"]
+        if self.residuals == "loo":
+            warnings.warn(
+                "residuals='loo' is deprecated since 0.1 and will be removed in 0.3: with a large C its 95 % intervals cover "
+                "90 to 100 %. Use residuals='crossfit'.",
+                FutureWarning,
+                stacklevel=4,
+            )
+        problem, given = self._problem(rows), self._settings()
+        resumption = self._resumption(problem, self._asked())
+        ends, publisher = Ends(), _Publisher(self)
+        with open_run(self.checkpoint, self._plan(rows, validation)) as run:
+            trained = run.result()
+            if trained is None:
+                settings = self._with_choice(given, problem, resumption, run)
+                predicted = self._predicted(problem, given, settings.seed)
+                if validation is not None:
+                    problem = problem.with_validation(validation)
+                watching = [ends, publisher, *self._observers(settings, resumption), *observers]
+                trained = train(problem, settings, watching, resumption, run, predicted)
+                if settings.chosen:
+                    trained.history[0]["tuning"] = settings.choice["reason"]
+                if not publisher.published:
+                    run.finish(trained)
         self.trained_, self._X_fit = trained, problem.X  # a report tells rows that were seen in training from new ones
         self.__dict__.pop("_resume", None)
         if self.warm_start:  # holds the kernel matrix
             self._resume = (problem.X, list(ends.states.values()))
 
+    def _with_choice(
+        self, settings: TrainingSettings, problem: Problem, resumption: Resumption | None, run: Run
+    ) -> TrainingSettings:
+        """The settings with what is chosen from the training rows, and a seed."""
+        asked = self._asked()
+        seeds = run.value("seeds", lambda: [self._seed() for _ in range(2 if asked else 1)])
+        if resumption is not None:
+            chosen, how = self.trained_.chosen, self.trained_.choice
+        elif asked:
+            steps = run.within("choice")
+            found = run.value("choice", lambda: vars(self._choose(asked, problem, settings, seeds[0], steps)))
+            chosen, how = found["parameters"], found["how"]
+        else:
+            chosen, how = {}, {}
+        settings = settings.with_parameters(chosen) if chosen else settings
+        return replace(settings, chosen=chosen, choice=how, seed=seeds[-1])
+
+    def _plan(self, *rows: Rows | None) -> dict[str, dict[str, Any]]:
+        """What a checkpoint belongs to: all that the result depends on."""
+        given = {name: value for name, value in self.get_params(deep=False).items() if name not in WITHOUT_EFFECT}
+        data = {"training rows": rows[0], "validation rows": rows[1]}
+        return {
+            "estimator": {type(self).__name__: kstonet.__version__},
+            "parameters": given,
+            "data": {name: None if own is None else [own.X, own.y, own.weights] for name, own in data.items()},
+        }
+
     def _observers(self, settings: TrainingSettings, resumption: Resumption | None) -> list[Observer]:
         """Those that the parameters ask for, in the order in which they hear of an iteration."""
-        observers: list[Observer] = [_Publisher(self)]
+        observers: list[Observer] = []
         chains = settings.n_chains if resumption is None else len(resumption.states)
         if self.verbose:
             observers.append(Progress(type(self).__name__, settings.max_iter * chains, self.verbose))
@@ -229,21 +286,43 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     def _resumption(self, problem: Problem, asked: set[str]) -> Resumption | None:
         """Where training goes on, if it was asked to and the rows are those of the last fit."""
         held: tuple[np.ndarray, list[IROState]] | None = getattr(self, "_resume", None)
+        if self.warm_start and held is None and hasattr(self, "trained_"):
+            warnings.warn(
+                "warm_start=True cannot go on: the model was fitted without warm_start, copied, pickled or loaded: it does not "
+                "hold its training. It is trained from the start. checkpoint= keeps a training for another process.",
+                UserWarning,
+                stacklevel=4,
+            )
         if not self.warm_start or held is None or not np.array_equal(held[0], problem.X):
             return None
         if not asked <= self.trained_.chosen.keys():
             return None
         return Resumption(held[1], self.trained_.history)
 
-    def _kept_choice(self) -> Choice | None:
-        trained = self.trained_
-        return Choice(trained.chosen, trained.choice) if trained.chosen else None
-
     # -- prediction ----------------------------------------------------------------------------------------------------------
 
     def _check_X(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._read(X)
+
+    def _refuse_training_rows(self, X: np.ndarray) -> None:
+        """Refuse rows of the training for a calibration: the model predicts them too well.
+
+        A stored model knows the rows it kept for prediction. Equal rows tell nothing where features take few values.
+        """
+        trained = self.trained_
+        if trained.pairwise:
+            return
+        bases = [part.basis for part in trained.expansion.parts if not part.holds_values and part.basis.ndim == 2]
+        known = getattr(self, "_X_fit", np.concatenate(bases) if bases else None)
+        if known is None or len(np.unique(known, axis=0)) < 0.5 * len(known):
+            return
+        share = float(rows_in(trained.scaler.forward(X), known).mean())
+        if share > 0.5:
+            raise ValueError(
+                f"calibrate: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
+                " the intervals would be too short. Give rows that were not in fit, or call calibrate() without rows."
+            )
 
     def transform(self, X: Any) -> np.ndarray:
         """The last hidden layer (before its activation) of the last iterate: a sufficient reduction of X.
@@ -286,10 +365,9 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     def _pairwise(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._pairwise
-        return tags
+    @property
+    def _takes_kernel_values(self) -> bool:
+        return self._pairwise
 
 
 class _Publisher(Observer):
@@ -297,7 +375,8 @@ class _Publisher(Observer):
 
     def __init__(self, estimator: BaseStoNet) -> None:
         self._estimator = estimator
+        self.published = False
 
     def interrupted(self, model: TrainedNetwork) -> None:
         """Keep what there is."""
-        self._estimator.trained_ = model
+        self._estimator.trained_, self.published = model, True

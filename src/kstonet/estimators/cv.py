@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from numbers import Integral
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -19,12 +20,16 @@ from sklearn.base import (
     is_classifier,
 )
 from sklearn.model_selection import check_cv
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, check_is_fitted
 
+import kstonet
+from kstonet.checkpoint import open_run
+from kstonet.estimators.base import WITHOUT_EFFECT
 from kstonet.estimators.classification import known_classes
+from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
@@ -33,7 +38,7 @@ from kstonet.tuning.candidates import CS, KERNELS, LENGTH_SCALES, SIZES, TUNABLE
 from kstonet.tuning.parts import Part, larger_part, validation_parts
 from kstonet.tuning.recipes import EVIDENCE
 from kstonet.tuning.relevance import evidence_kernels
-from kstonet.tuning.search import search
+from kstonet.tuning.search import Search, search
 
 _PARAMETERS = """
     The search that ``"tune"`` starts inside a {base}, with values of your own, and a table of what was tried. It goes from
@@ -44,7 +49,7 @@ _PARAMETERS = """
     Parameters
     ----------
     estimator : {base}, optional
-        Gives all other settings; default ``{base}()``.
+        Gives all other settings; default ``{base}()``. With its ``checkpoint`` the search can be gone on with, too.
     kernel : sequence, default=("rbf", "matern32", "laplacian")
         Names, objects or functions, as in :class:`{base}`.
     gamma : sequence, optional
@@ -108,7 +113,7 @@ def _of_best(method: Callable[..., Any]) -> Callable[..., Any]:
     return delegate
 
 
-class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseKStoNetCV(TableInputMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Both searches."""
 
     _base: type[Any]
@@ -168,30 +173,42 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
         base = self._base() if self.estimator is None else clone(self.estimator)
         base.set_params(tuning="none", kernel="precomputed" if self._precomputed else "rbf")  # candidates bring theirs
         regression = not is_classifier(base)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        matrix, target = validate_data(self, X, y, dtype=np.float64, multi_output=regression, y_numeric=regression)
+        matrix, target = self._learn(X, y, sample_weight, multi_output=regression, y_numeric=regression)
         if regression:
             target = target.astype(np.float64)
         else:
             check_classification_targets(target)
-        weights = validated_weights(sample_weight, matrix)
+        weights = validated_weights(sample_weight, matrix) if regression else base._row_weights(target, sample_weight, matrix)
         counted = np.ones(len(matrix), dtype=bool) if weights is None else weights > 0
-        rows = Rows(matrix, target, weights, self._precomputed).that_count()
+        rows = Rows(matrix, target, weights, self._precomputed, self._indicators).that_count()
         if not regression:
             known_classes(rows)  # refuses a single one
         problem = base._problem(rows)
         grids = self._grids(problem.X, problem.weights)
         clone(base).set_params(noise_variance=grids.noise_variance[0])._check_parameters()  # before minutes of work
-        found = search(
-            problem,
-            base._settings(),
-            grids,
-            self._parts(rows, seed, regression, counted, self._split_params(params)),
-            larger_part(len(rows.X), seed, None if regression else rows.y) if self.cv is None else None,
-            seed=seed,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+        parameters = {name: value for name, value in self.get_params().items() if not name.endswith(WITHOUT_EFFECT)}
+        plan = {"estimator": {type(self).__name__: kstonet.__version__}, "parameters": parameters}
+        plan["data"] = {"training rows": [rows.X, rows.y, rows.weights], "parameters of the splitter": params}
+        folder = None if base.checkpoint is None else Path(base.checkpoint) / "search"
+        with open_run(folder, plan) as run:
+            seed = run.value("seed", lambda: check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+            def found_by_search() -> dict[str, Any]:
+                return vars(
+                    search(
+                        problem,
+                        base._settings(),
+                        grids,
+                        self._parts(rows, seed, regression, counted, self._split_params(params)),
+                        larger_part(len(rows.X), seed, None if regression else rows.y) if self.cv is None else None,
+                        seed=seed,
+                        n_jobs=self.n_jobs,
+                        verbose=self.verbose,
+                        run=run.within("search"),
+                    )
+                )
+
+            found = Search(**run.value("search", found_by_search))
         self.best_params_, self.best_score_, self.reason_ = found.parameters, found.loss, found.reason
         self.cv_results_ = _results(found.table)
         self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
@@ -270,10 +287,9 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, list | tuple) and list(self.kernel) == ["precomputed"]
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        return tags
+    @property
+    def _takes_kernel_values(self) -> bool:
+        return self._precomputed
 
 
 def _results(table: list[dict[str, Any]]) -> dict[str, Any]:
@@ -312,7 +328,7 @@ class KStoNetRegressorCV(MultiOutputMixin, RegressorMixin, BaseKStoNetCV):  # no
     >>> from kstonet import KStoNetRegressor, KStoNetRegressorCV
     >>> X = np.linspace(-3, 3, 40)[:, None]
     >>> y = np.sin(2 * X[:, 0])
-    >>> short = KStoNetRegressor(max_iter=3, residuals="loo")
+    >>> short = KStoNetRegressor(max_iter=3, residuals="crossfit")
     >>> search = KStoNetRegressorCV(
     ...     short, kernel=["rbf"], length_scale=[None], C=[0.1, 10], hidden_layer_sizes=[(3,)], cv=3, random_state=0
     ... ).fit(X, y)
@@ -352,6 +368,8 @@ class KStoNetClassifierCV(ClassifierMixin, BaseKStoNetCV):  # noqa: D101 (it sha
 
     predict = _of_best(KStoNetClassifier.predict)
     predict_proba = _of_best(KStoNetClassifier.predict_proba)
+    predict_log_proba = _of_best(KStoNetClassifier.predict_log_proba)
+    decision_function = _of_best(KStoNetClassifier.decision_function)
     predict_proba_interval = _of_best(KStoNetClassifier.predict_proba_interval)
     calibrate = _of_best(KStoNetClassifier.calibrate)
 

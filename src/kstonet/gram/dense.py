@@ -278,6 +278,20 @@ class DenseGram:
         return None if self._shifted is None else self._shifted.shift
 
     @property
+    def trail(self) -> tuple[float, float]:
+        """The shifts that the factors held were made for: that of small rank, and that of the cache; zero for none."""
+        return self._low_rank_tried, self.held_shift or 0.0
+
+    def retrace(self, trail: tuple[float, float]) -> None:
+        """Hold the same factors as a Gram with this trail."""
+        self._shifted, self._low_rank, self._low_rank_tried = None, None, 0.0
+        tried, held = trail
+        if tried:
+            self._low_rank_solver(tried)
+        if held:
+            self.shifted(held)
+
+    @property
     def norm_bound(self) -> float:
         """Largest absolute row sum, a bound of the largest eigenvalue."""
         return self._norm_bound

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -20,11 +20,19 @@ from kstonet._arrays import to_numpy
 from kstonet.gram import Gram
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.halves import CholeskyFactor, mirrored
-from kstonet.layers.kernel import UnitGroup
+from kstonet.layers.kernel import UnitGroup, functions_at
 from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 
 JITTERS = (0.0, *(10.0**power for power in range(-12, -3)))  # of the mean diagonal, where rounding makes K singular
+
+
+class Regression(NamedTuple):
+    """Kernel ridge regressions: coefficients (n, m), intercepts (m,), and the coefficients' kernel expansions (n, m)."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    image: np.ndarray
 
 
 class RidgeMap:
@@ -103,6 +111,12 @@ class RidgeMap:
         coef[rows] = 0.0
         return coef, shares @ targets
 
+    def regress(self, targets: np.ndarray, sample_weight: np.ndarray | None) -> Regression:
+        """What :meth:`solve` gives, with the kernel's part of the fitted values."""
+        coef, intercept = self.solve(targets, sample_weight)
+        image = to_numpy(self.gram.product(self.gram.array(np.ascontiguousarray(coef.T))))
+        return Regression(coef, intercept, image.T)
+
     def _factor(self, rows: np.ndarray) -> np.ndarray:
         """Cholesky factor of Q on some rows, kept: the same folds are hidden from one iteration after the other.
 
@@ -178,6 +192,9 @@ class RidgeLayer:
     def curvature_output(self) -> np.ndarray:
         return np.full(self.n_outputs, 1.0 / self.variance)
 
+    def kernel_gap(self) -> None:
+        """A squared loss has no bound of this kind: the plan says how much of the kernel is left out."""
+
     # -- what is automatic -------------------------------------------------------------------------------------------------
 
     def noise_above(self, residual: float, slope: float) -> float:
@@ -201,10 +218,9 @@ class RidgeLayer:
         coef, intercept = np.empty((self.n_outputs, len(outputs))), np.empty(self.n_outputs)
         fitted = np.empty((len(outputs), self.n_outputs))
         for group, ridge in zip(self.groups, self.maps, strict=True):
-            own, constants = ridge.solve(outputs[:, group.units], sample_weight)
+            own, constants, image = ridge.regress(outputs[:, group.units], sample_weight)
             coef[group.units], intercept[group.units] = own.T, constants
-            image = to_numpy(group.gram.product(group.gram.array(np.ascontiguousarray(own.T))))
-            fitted[:, group.units] = image.T + constants
+            fitted[:, group.units] = image + constants
         return replace(self, coef=coef, intercept=intercept, fitted=fitted)
 
     def refit_versions(
@@ -246,12 +262,12 @@ class RidgeLayer:
         return Expansion.of(parts, np.stack([_solved(version.intercept) for version in versions]))
 
     def values_at(self, X: np.ndarray) -> Callable[[Self], np.ndarray]:
-        features = [np.concatenate([to_numpy(block) for _, block in group.gram.cross(X)]) for group in self.groups]
+        functions = [functions_at(group.gram, X) for group in self.groups]
 
         def values(version: Self) -> np.ndarray:
             first = np.empty((len(X), version.n_outputs))
-            for group, own in zip(version.groups, features, strict=True):
-                first[:, group.units] = own @ _solved(version.coef)[group.units].T
+            for group, own in zip(version.groups, functions, strict=True):
+                first[:, group.units] = own(_solved(version.coef)[group.units])
             return np.asarray(first + _solved(version.intercept))
 
         return values

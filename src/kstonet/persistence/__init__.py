@@ -15,14 +15,14 @@ entry ``kstonet`` of its ``__metadata__`` is a JSON object:
 
 The same model gives the same bytes.
 
-Five modules: ``values`` (Python values to JSON and back), ``container`` (the file), ``consistency`` (what a description must
-satisfy before anything is believed), ``models`` (which attributes a model is made of), ``version1`` (files of the first format
-version). A class from outside the package becomes part of a file by the decorator :func:`storable`; its module has to be
-imported before such a file is loaded.
+Three modules: ``models`` (which attributes a model is made of), ``consistency`` (what they must satisfy before anything is
+believed), ``version1`` (files of the first format version); values and the file itself are those of :mod:`kstonet.storage`. A
+class from outside the package becomes part of a file by the decorator :func:`storable`; its module has to be imported before
+such a file is loaded.
 """
 
 from kstonet._records import storable
-from kstonet.persistence.errors import ModelFileError
 from kstonet.persistence.models import load, read_metadata, save
+from kstonet.storage.errors import ModelFileError
 
 __all__ = ["ModelFileError", "load", "read_metadata", "save", "storable"]

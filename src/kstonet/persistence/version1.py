@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstonet._records import storable
-from kstonet.persistence.consistency import check_record, expect
-from kstonet.persistence.errors import ModelFileError
+from kstonet.storage.errors import ModelFileError
+from kstonet.storage.records import check_record, expect
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration

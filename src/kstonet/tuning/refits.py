@@ -10,10 +10,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from kstonet.checkpoint import Run
 from kstonet.observers import Observer
 from kstonet.problem import Problem
 from kstonet.settings import TrainingSettings
@@ -36,7 +38,7 @@ def refit_folds(n: int) -> int:
 
 
 def refitted_predictions(
-    problem: Problem, settings: TrainingSettings, choose: Callable[[Problem], dict[str, Any]], folds: int
+    problem: Problem, settings: TrainingSettings, choose: Callable[[Problem], dict[str, Any]], folds: int, run: Run
 ) -> np.ndarray:
     """Standardised predictions (n, k) of every row, without it in the choice and in the training.
 
@@ -50,6 +52,8 @@ def refitted_predictions(
         From a problem to the parameters that are chosen on its rows.
     folds : int
         Number of groups of rows that are hidden in turn.
+    run : Run
+        Keeps the predictions of every group.
 
     Returns
     -------
@@ -61,14 +65,24 @@ def refitted_predictions(
     predictions = np.empty((n, targets.n_outputs))
     for fold in range(min(folds, n)):
         hidden, kept = np.flatnonzero(fold_of == fold), np.flatnonzero(fold_of != fold)
-        part = problem.part(kept)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the training on all rows says what is worth a warning
-            own = replace(settings.with_parameters(choose(part)), residuals=None)
-            network = train(part, own, [_Passing()])
-        mean = network.mean(problem.rows.take(hidden, against=kept).X)
-        predictions[hidden] = targets.outputs(mean)
+        predictions[hidden] = run.value(f"refit{fold}", partial(_refitted, problem, settings, choose, hidden, kept))
     return predictions
+
+
+def _refitted(
+    problem: Problem,
+    settings: TrainingSettings,
+    choose: Callable[[Problem], dict[str, Any]],
+    hidden: np.ndarray,
+    kept: np.ndarray,
+) -> np.ndarray:
+    """Standardised predictions of the hidden rows by a network whose choice and training knew the others alone."""
+    part = problem.part(kept)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the training on all rows says what is worth a warning
+        own = replace(settings.with_parameters(choose(part)), residuals=None)
+        network = train(part, own, [_Passing()])
+    return problem.targets.outputs(network.mean(problem.rows.take(hidden, against=kept).X))
 
 
 class _Passing(Observer):

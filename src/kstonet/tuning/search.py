@@ -14,13 +14,15 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-from kstonet._progress import write
+from kstonet._progress import moving, write
+from kstonet.checkpoint import Run
 from kstonet.observers import Ends
 from kstonet.problem import Problem, Rows
 from kstonet.scaling import Scaler
@@ -67,6 +69,7 @@ def search(
     seed: int,
     n_jobs: int | None,
     verbose: int,
+    run: Run | None = None,
 ) -> Search:
     """Choose among ``grids``.
 
@@ -88,28 +91,33 @@ def search(
         Threads over the parts; the result does not depend on it.
     verbose : int
         1 says on standard error what is done, 2 adds a line per network.
+    run : Run, optional
+        Keeps what has been tried.
 
     Returns
     -------
     Search
     """
+    run = run or Run()
     started = time.perf_counter()
 
     def say(text: str, level: int = 1) -> None:
         if verbose >= level:
-            write(f"[tune] {time.perf_counter() - started:6.1f} s  {text}\n")
+            line = f"[tune] {time.perf_counter() - started:6.1f} s  {text}"
+            write(f"{line}\n") if verbose > 1 else moving(line)
 
     arenas = [_arena(problem, part, seed) for part in parts]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the last training says what is worth a warning
-        ranked, best, table = _screened(settings, arenas, grids.recipes, grids.C, say)
+        ranked, best, table = _screened(settings, arenas, grids.recipes, grids.C, say, run)
         running = _first_candidates(ranked, best, grids)
         losses: dict[Candidate, float] = {}
         iterations = 0
 
         def train_all(candidates: Iterable[Candidate]) -> None:
             for candidate in candidates:
-                scores = _trained(settings, arenas, candidate, iterations, seed, n_jobs)
+                step = run.within(f"network{len(table):04d}")  # the order is always the same
+                scores = _trained(settings, arenas, candidate, iterations, seed, n_jobs, step)
                 losses[candidate] = float(scores.mean())
                 table.append(_row(candidate, iterations, scores, arenas))
                 say(f"{candidate}: loss {losses[candidate]:.4g}", level=2)
@@ -131,7 +139,7 @@ def search(
             parts, finalists = [last], sorted(losses, key=lambda candidate: losses[candidate])
             arenas = [_arena(problem, last, seed)]
             recipes = _with_shorter_scales(ranked[:FEWEST_KERNELS], grids)
-            ranked, best, rows = _screened(settings, arenas, recipes, grids.C, say)
+            ranked, best, rows = _screened(settings, arenas, recipes, grids.C, say, run.within("last"))
             table += rows
             losses.clear()
             say(f"training the best networks on {len(last[0])} rows")
@@ -184,12 +192,13 @@ def _screened(
     recipes: Sequence[KernelRecipe],
     C: Sequence[Any],
     say: Callable[[str], None],
+    run: Run,
 ) -> tuple[list[KernelRecipe], dict[KernelRecipe, Any], list[dict[str, Any]]]:
     """The kernels, the best first; the best C of each; and the rows of the table."""
     if len(recipes) * len(C) == 1:
         return list(recipes), {recipes[0]: C[0]}, []
     say(f"first layer alone: kernels × values of C {len(recipes)} × {len(C)}, validation parts {len(arenas)}")
-    errors = _screen(settings, arenas, recipes, C)
+    errors = _screen(settings, arenas, recipes, C, run)
     table = [
         _row(Candidate((recipe,), (C[i],)), 0, rows[:, i], arenas) for recipe, rows in errors.items() for i in range(len(C))
     ]
@@ -201,26 +210,25 @@ def _screened(
 
 
 def _screen(
-    settings: TrainingSettings, arenas: Sequence[Arena], recipes: Sequence[KernelRecipe], C: Sequence[Any]
+    settings: TrainingSettings, arenas: Sequence[Arena], recipes: Sequence[KernelRecipe], C: Sequence[Any], run: Run
 ) -> dict[KernelRecipe, np.ndarray]:
     """Squared error of the first layer alone on the parts that a kernel stayed for, for every C; shape (parts, len(C))."""
     errors = {recipe: np.empty((0, len(C))) for recipe in recipes}
     staying = list(recipes)
-    for arena in arenas:
+    epsilon = _one_number(settings.first.epsilon)  # type: ignore[attr-defined]  # a search is of kernel layers
+    numbers = [_one_number(value) for value in C]
+
+    def screened(arena: Arena, recipe: KernelRecipe) -> np.ndarray:
         kitchen, rows = arena.kitchen, arena.validation
-        X = arena.problem.scaler.forward(rows.X)
+        held_out = (arena.problem.scaler.forward(rows.X), arena.columns, rows.weights)
+        grams = (arena.problem.grams.new(kernel) for kernel in kitchen.kernels(recipe))
+        every = [svr_errors(gram, (kitchen.Y, kitchen.weights), held_out, numbers, epsilon) for gram in grams]
+        return np.asarray(np.mean(every, axis=0))
+
+    for place, arena in enumerate(arenas):
         for recipe in staying:
-            of_kernels = [
-                svr_errors(
-                    arena.problem.grams.new(kernel),
-                    (kitchen.Y, kitchen.weights),
-                    (X, arena.columns, rows.weights),
-                    [_one_number(value) for value in C],
-                    _one_number(settings.first.epsilon),  # type: ignore[attr-defined]  # a search is of kernel layers
-                )
-                for kernel in kitchen.kernels(recipe)
-            ]
-            errors[recipe] = np.vstack([errors[recipe], np.mean(of_kernels, axis=0)])
+            step = f"screened{place}-{recipes.index(recipe)}"
+            errors[recipe] = np.vstack([errors[recipe], run.value(step, partial(screened, arena, recipe))])
         staying.sort(key=lambda recipe: errors[recipe].mean(axis=0).min())
         if arena is not arenas[-1]:
             staying = staying[: max(FEWEST_KERNELS, (len(staying) + 1) // 2)]
@@ -281,11 +289,17 @@ def _finalists(
 
 
 def _trained(
-    settings: TrainingSettings, arenas: Sequence[Arena], candidate: Candidate, iterations: int, seed: int, n_jobs: int | None
+    settings: TrainingSettings,
+    arenas: Sequence[Arena],
+    candidate: Candidate,
+    iterations: int,
+    seed: int,
+    n_jobs: int | None,
+    run: Run,
 ) -> np.ndarray:
     """Loss on the validation rows of every part, after training has gone on to ``iterations``."""
 
-    def one(arena: Arena) -> float:
+    def one(place: int, arena: Arena) -> float:
         resumption = arena.runs.get(candidate)
         steps = iterations - (0 if resumption is None else resumption.states[0].iteration)
         own = replace(
@@ -298,11 +312,11 @@ def _trained(
             seed=int(check_random_state(seed).randint(np.iinfo(np.int32).max)),
         )
         ends = Ends()
-        model = train(arena.problem, own, [ends], resumption)
+        model = train(arena.problem, own, [ends], resumption, run.within(f"part{place}"))
         if model.n_iter < iterations:  # a training that is interrupted returns what it has; a search does not go on
             raise KeyboardInterrupt
         arena.runs[candidate] = Resumption(list(ends.states.values()))
         rows = arena.validation
         return float(np.average(model.losses(rows.X, rows.y), weights=rows.weights))
 
-    return np.array(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(arena) for arena in arenas))
+    return np.array(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(*each) for each in enumerate(arenas)))

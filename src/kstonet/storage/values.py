@@ -27,8 +27,8 @@ import numpy as np
 
 from kstonet._records import RECORDS
 from kstonet.layers.activations import ACTIVATIONS, Activation
-from kstonet.persistence.consistency import check_record
-from kstonet.persistence.errors import ModelFileError
+from kstonet.storage.errors import ModelFileError
+from kstonet.storage.records import check_record
 
 #: Types of tensors and of NumPy scalars.
 DTYPES = (

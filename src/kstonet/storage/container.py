@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kstonet._files import destination, write_whole
-from kstonet.persistence.errors import ModelFileError
+from kstonet.storage.errors import ModelFileError
 
 FORMAT = "kstonet"
 VERSION = 2  # of the format; raised when an older reader could not understand a file
@@ -46,6 +46,11 @@ def checksum(text: str, tensors: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
+def json_text(content: Any) -> str:
+    """The JSON of a file: the same content gives the same text."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":"))
+
+
 def _with_checksum(text: str, old: str, new: str) -> str:
     """Exchange the checksum, which stands before anything a user could have written."""
     return text.replace(f'"sha256":"{old}"', f'"sha256":"{new}"', 1)
@@ -54,7 +59,7 @@ def _with_checksum(text: str, old: str, new: str) -> str:
 def serialised(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> bytes:
     """The bytes of a file; the same model gives the same bytes."""
     head = {"version": VERSION, "sha256": ""}
-    text = json.dumps(head | description, allow_nan=False, separators=(",", ":"))
+    text = json_text(head | description)
     text = _with_checksum(text, "", checksum(text, tensors))
     return bytes(_safetensors().numpy.save(tensors, metadata={FORMAT: text}))  # one entry: several come in random order
 

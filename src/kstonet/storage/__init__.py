@@ -1,0 +1,1 @@
+"""Files of tensors and JSON, which models and checkpoints are made of: ``values``, ``records``, ``container``, ``errors``."""
