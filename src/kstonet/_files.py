@@ -139,7 +139,7 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def remove_temporary(folder: Path) -> None:
-    """Remove what processes that were killed while they wrote left in a folder that is nobody else's."""
+    """Remove what processes that were killed while they wrote left in a folder of our own."""
     for path in folder.glob(".*.tmp"):
         if TEMPORARY.fullmatch(path.name):
             path.unlink(missing_ok=True)

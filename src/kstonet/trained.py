@@ -26,7 +26,7 @@ from kstonet.uncertainty.logits import best_temperature, out_of_sample_temperatu
 from kstonet.uncertainty.network import NetworkUncertainty
 
 
-@storable()
+@storable(history="any", chosen="any", choice="any")
 @dataclass(frozen=True)
 class TrainedNetwork:
     """What a training leaves behind.

@@ -20,7 +20,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import kstonet
-from kstonet._checks import require, whole
+from kstonet._checks import check_range, require, whole
 from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
 from kstonet.estimators.links import DocumentationLink
@@ -37,6 +37,7 @@ from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
 WITHOUT_EFFECT = ("checkpoint", "callback", "n_jobs", "verbose")  # parameters that do not change the result
+SMALLEST_NOISE = 1e-30  # variance; one over it is the largest
 RESIDUALS = ("crossfit", "loo", "training", None)
 
 
@@ -121,9 +122,11 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             "upper_layer": (lambda v: v in UPPER_LAYERS, f"one of {', '.join(UPPER_LAYERS)}"),
             "residuals": (lambda v: v in RESIDUALS, "one of 'crossfit', 'loo', 'training' or None"),
             "temperature": (
-                lambda v: v == "auto" if isinstance(v, str) else v > 0 or (v == 0 and self.sampler == "sghmc"),
+                lambda v: v == "auto" if isinstance(v, str) else 0 < v < np.inf or (v == 0 and self.sampler == "sghmc"),
                 "'auto' or positive (0, which follows the gradient only, needs sampler='sghmc')",
             ),
+            **dict.fromkeys(("standardize", "warm_start"), (lambda v: isinstance(v, bool | np.bool_), "True or False")),
+            "n_jobs": (lambda v: v is None or (whole(abs(v)) and not isinstance(v, bool)), "None or a whole number, not zero"),
             "tol": (lambda v: v is None or v >= 0, "a non-negative number, or None to do all max_iter iterations"),
             "max_memory": (lambda v: v is None or v > 0, "a positive number of bytes, or None for what the machine has"),
             "callback": (lambda v: v is None or callable(v), "a function of the state of an iteration, or None"),
@@ -133,7 +136,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             ),
             "verbose": (lambda v: v >= 0, "0, 1 or 2"),
             "step_size": (
-                lambda v: (first := scheduled(v, 0)) == "auto" or first > 0,
+                lambda v: (first := scheduled(v, 0)) == "auto" or 0 < first < np.inf,
                 "'auto', a positive number, or a schedule of them",
             ),
             "noise_variance": (
@@ -142,7 +145,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
                 "above the first, such as [(0.001, 0.01)] for two hidden layers",
             ),
             "alpha": (
-                lambda v: (first := scheduled(v, 0)) == "auto" or first >= 0,
+                lambda v: (first := scheduled(v, 0)) == "auto" or 0 <= first < np.inf,
                 "'auto', a non-negative number, or a schedule of them",
             ),
         }
@@ -154,8 +157,8 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     def _is_noise(self, value: Any) -> bool:
         first = scheduled(value, 0)
         if isinstance(first, tuple):
-            return len(first) == len(np.atleast_1d(self._given("hidden_layer_sizes"))) and min(first) > 0
-        return bool(first == "auto" or first > 0)
+            return len(first) == len(np.atleast_1d(self._given("hidden_layer_sizes"))) and 0 < min(first) <= max(first) < np.inf
+        return bool(first == "auto" or SMALLEST_NOISE <= first <= 1.0 / SMALLEST_NOISE)
 
     def _settings(self) -> TrainingSettings:
         """The settings that the parameters ask for; those that are to be chosen stand as they are given."""
@@ -191,6 +194,9 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
         A kernel matrix keeps them, because prediction is given its columns as training was.
         """
+        check_range("X", X, getattr(self, "feature_names_in_", None))
+        if y.dtype.kind == "f":
+            check_range("y", y)
         rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise)
         return rows if self._pairwise else rows.that_count()
 
@@ -210,7 +216,13 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
                 if validation is not None:
                     problem = problem.with_validation(validation)
                 watching = [ends, publisher, *self._observers(settings, resumption), *observers]
-                trained = train(problem, settings, watching, resumption, run)
+                try:
+                    trained = train(problem, settings, watching, resumption, run)
+                except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
+                    raise ValueError(
+                        f"training left the range of floating-point numbers ({error}). Use parameters nearer to the defaults, "
+                        "weights of fewer orders of magnitude, or standardize=True."
+                    ) from error
                 if settings.chosen:
                     trained.history[0]["tuning"] = settings.choice["reason"]
                 if not publisher.published:

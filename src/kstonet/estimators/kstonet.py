@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from kstonet._checks import require
 from kstonet.checkpoint import Run
 from kstonet.estimators.base import BaseStoNet, Choice
@@ -13,7 +15,7 @@ from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, KSTONET_PARA
 from kstonet.estimators.regression import RegressionTask
 from kstonet.gram import Kernel
 from kstonet.problem import Problem
-from kstonet.settings import KernelLayerSettings, TrainingSettings, units_given
+from kstonet.settings import LARGEST, KernelLayerSettings, TrainingSettings, units_given
 from kstonet.targets import ClassTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
 from kstonet.tuning.fast import FEWEST_ROWS, fast_choice
@@ -144,6 +146,10 @@ class BaseKStoNet(BaseStoNet):
             if isinstance(value, str) and not is_tune(value):
                 raise ValueError(f"{name}={value!r} is unknown; give numbers, or 'tune' to have them chosen by validation.")
         super()._check_parameters()
+        if self.length_scale is not None and not is_tune(self.length_scale):
+            scales = np.asarray(self.length_scale, dtype=np.float64)
+            within = bool(((scales >= 1.0 / LARGEST) & (scales <= LARGEST)).all())
+            require("length_scale", self.length_scale, lambda _: within, f"positive, and within 1/{LARGEST:g} and {LARGEST:g}")
 
     def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         counted = problem.rows.that_count()

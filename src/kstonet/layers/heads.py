@@ -15,7 +15,7 @@ from kstonet.solvers.multinomial import solve_multinomial
 from kstonet.solvers.softmax import log_proba
 
 
-@storable(weights="float k q", intercept="float k")
+@storable(weights="float k q", intercept="float k", temperature="positive", alpha="nonnegative")
 @dataclass(frozen=True)
 class CategoricalHead(RegressionLayer):
     """P(class k) ∝ exp(b_k + w_k ψ(inputs)), tempered in the imputation.

@@ -35,7 +35,7 @@ SCALE_DEVIATION = np.log(10.0)  # of the prior of log(scale)
 MOST_GROWTH = 4.0  # in a standard deviation of the targets: a factor of 55
 
 
-@storable(covariance="float k k", scale="float k", growth="float k", span="float 2 k")
+@storable(covariance="float k k", scale="nonnegative k", df="extended", growth="float k", span="float 2 k")
 @dataclass(frozen=True)
 class NoiseModel:
     """Noise covariance of the outputs, the factor of the first layer's variance, the tails, and the growth of the noise.
