@@ -33,7 +33,7 @@ ERRORS = {
     "y * 1e-200": (KStoNetRegressor, X, Y * 1e-200, {}, "y holds numbers of the size"),
     "X * 1e155": (KStoNetRegressor, X * 1e155, Y, {}, "X holds numbers of the size .* in column 0"),
     "one column": (StoNetRegressor, X * np.array([1.0, 1.0, 1e-155]), Y, {}, "in column 2"),
-    "one value": (KStoNetClassifier, np.where(X == X.max(), 1e300, X), LABELS, {}, r"size 1e\+300 in column"),
+    "one value": (KStoNetClassifier, np.where(X.max() == X, 1e300, X), LABELS, {}, r"size 1e\+300 in column"),
     "targets": (KStoNetRegressor, X, np.column_stack([Y, Y * 1e200]), {}, "y holds numbers of the size .* in column 1"),
     "large weights": (KStoNetRegressor, X, Y, {"weights": np.full(40, 1e300)}, r"sample_weight holds 1e\+300"),
     "small weights": (KStoNetClassifier, X, LABELS, {"weights": np.full(40, 1e-300)}, "sample_weight holds 1e-300"),

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -117,7 +118,7 @@ def _from_text(content: bytes, name: str, kind: str) -> pd.DataFrame:
 
 
 def _check_names(names: list[str], name: str) -> None:
-    twice = sorted({column for column in names if names.count(column) > 1 and column})
+    twice = sorted(column for column, times in Counter(names).items() if times > 1 and column)
     if twice:
         raise InputError(f"{name} has more than one column named {quoted(twice)}; give every column a name of its own.")
     if "" in names:

@@ -151,7 +151,8 @@ class TableEncoder:
         if absent:
             have = f"; the table has {quoted(table.columns)}" if len(table.columns) else ""
             raise InputError(f"the model needs {_columns(absent)}, which the table lacks{have}.")
-        extra = [name for name in table.columns if name not in names]
+        known = set(names)
+        extra = [name for name in table.columns if name not in known]
         if extra:
             warnings.warn(f"ignored: {_columns(extra)}, which the model does not use.", UserWarning, stacklevel=2)
         table = table[names]
