@@ -23,7 +23,7 @@ MOST_OPERATIONS, FEWEST_PRODUCTS = 2e10, 30  # of a refit, in products of the He
 FREE = 1e-12
 
 
-@storable(weights="float k q", intercept="float k")
+@storable(weights="float k q", intercept="float k", temperature="positive", alpha="nonnegative")
 @dataclass(frozen=True)
 class CategoricalHead(RegressionLayer):
     """P(class k) ∝ exp(b_k + w_k ψ(inputs)), tempered in the imputation.
