@@ -43,12 +43,11 @@ intervals = {}
 # %%
 # Without rows set aside: the intervals of ``fit``, from out-of-sample residuals of the training rows; the quantiles of the
 # model's Student's t; and MAPIE's cross-conformal prediction, which trains five more networks. The score ``"std_normalized"``
-# is abs(y - mean)/std of rows outside the fold of the network. It determines the scale itself, so the faster residuals suffice.
+# is abs(y - mean)/std of rows outside the fold of the network.
 model = KStoNetRegressor(**SETTINGS).fit(X, y)
 intervals["fit"] = model.predict_interval(X_test, LEVEL)
 intervals["fit, Student's t"] = replace(model.predict_dist(X_test), factor=None).interval(LEVEL)
-quick = KStoNetRegressor(residuals="loo", **SETTINGS)
-cross = CrossConformalRegressor(quick, confidence_level=LEVEL, conformity_score="std_normalized", cv=5)
+cross = CrossConformalRegressor(KStoNetRegressor(**SETTINGS), confidence_level=LEVEL, conformity_score="std_normalized", cv=5)
 cross.fit_conformalize(X, y)
 intervals["MAPIE, cross"] = cross.predict_interval(X_test)[1][:, :, 0]
 

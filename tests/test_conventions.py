@@ -221,7 +221,6 @@ def test_tags():
         assert (tags.transformer_tags is None) == isinstance(estimator, MultiTargetSVR)
         assert not any((tags.input_tags.pairwise, tags.input_tags.sparse))
         assert tags.input_tags.allow_nan
-        assert tags.input_tags.categorical
         assert tags.target_tags.required
     assert {names(estimator) for estimator in ESTIMATORS} <= set(kstonet.__all__)
     for pairwise in (KStoNetRegressor(tuning="none", kernel="precomputed"), KStoNetRegressorCV(kernel=["precomputed"])):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kstonet.gram import Gram, Kernel, LowRank, StructuredGram, make_gram
+from kstonet.gram import Gram, Kernel, LowRank, RegularisedGram, make_gram
 from kstonet.gram.kernels import RBF
 from kstonet.gram.making import AUTO, GramFactory
 from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, dense_fits, memory_limit
@@ -80,11 +80,14 @@ class Grams:
         return choose_solver(len(self.X), pairwise=pairwise, squared=squared, **options)[0]
 
     def affords_squared(self, *, pairwise: bool) -> bool:
-        """Whether a squared loss is affordable: it inverts a dense matrix, or has a Gram that needs none."""
+        """Whether a squared loss is affordable: it inverts a dense matrix, or has a Gram that needs none.
+
+        A device factors whatever matrix it can hold.
+        """
         chosen = self.chosen(pairwise=pairwise, squared=True)
-        if chosen == "low_rank" or isinstance(chosen, LowRank):
+        if chosen == "low_rank" or isinstance(chosen, LowRank) or (chosen == "dense" and self.device is not None):
             return True
-        fits = chosen != "dense" or self.device is not None or dense_fits(len(self.X), self.max_memory, squared=True)
+        fits = chosen != "dense" or dense_fits(len(self.X), self.max_memory, squared=True)
         return len(self.X) <= LARGEST_INVERSE and self.device is None and fits
 
     def check_memory(self, *, pairwise: bool) -> None:
@@ -115,7 +118,7 @@ class Grams:
         """The map from targets to coefficients of kernel ridge regressions, made when it is first asked for."""
         if (kernel, ridge) not in self.maps:
             gram = self.of(kernel, squared=True)
-            kind = StructuredRidgeMap if isinstance(gram, StructuredGram) else RidgeMap
+            kind = StructuredRidgeMap if isinstance(gram, RegularisedGram) else RidgeMap
             self.maps[kernel, ridge] = kind(gram, ridge, weights)
         return self.maps[kernel, ridge]
 

@@ -322,6 +322,21 @@ def test_a_model_of_the_library_is_shown_but_not_used(run, tmp_path, regression)
     assert json.loads(run("info", tmp_path / "svr.kstonet", "--json").stdout)["class"] == "MultiTargetSVR"
 
 
+def test_codes_that_are_categories_are_so_in_python(run, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"code": rng.integers(1, 4, 60), "x": rng.normal(size=60)})
+    table["y"] = table["x"] + (table["code"] == 2)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "--target", "y", "--categorical", "code", "--max-iter", 2, "--tuning", "none")
+    run(*fit, "--out", tmp_path / "m.kstonet")
+    model = kstonet.load(tmp_path / "m.kstonet")
+    assert model.encoding_.special[0].categories == ("1", "2", "3")
+    run("predict", tmp_path / "m.kstonet", tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    mean = read_table(str(tmp_path / "p.csv"))["mean"].astype(float)
+    for codes in (int, float, str, "category"):
+        np.testing.assert_array_equal(model.predict(table[["code", "x"]].astype({"code": codes})), mean)
+
+
 def test_a_model_of_a_data_frame_saved_from_python_predicts(run, tmp_path, flats):
     X, y = flats.drop(columns="price"), flats["price"]
     X.loc[::9, "city"] = None

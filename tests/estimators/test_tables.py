@@ -94,7 +94,7 @@ def test_a_table_is_its_matrix_by_hand(network, frame):
     rows, matrix = frame(new), by_hand(filled)
     np.testing.assert_array_equal(fitted.predict(rows), expected.predict(matrix))
     np.testing.assert_array_equal(fitted.transform(rows), expected.transform(matrix))
-    methods = ["predict_proba", "predict_proba_interval"]
+    methods = ["predict_proba", "predict_proba_interval", "decision_function"]
     for method in methods if hasattr(network, "predict_proba") else ["predict_interval", "predict_quantiles", "sample_y"]:
         np.testing.assert_array_equal(getattr(fitted, method)(rows), getattr(expected, method)(matrix))
     truth = targets(network, np.arange(len(new)) % 7.0)

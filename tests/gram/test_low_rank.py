@@ -202,6 +202,7 @@ def test_systems_with_a_ridge_for_every_row(leaf_rows):
     K = gram.columns(np.arange(600))
     ridges = RNG.uniform(0.1, 1.0, size=600)
     ridges[::7] = np.inf
+    ridges[LeafTree.grow(ROWS, KERNEL, 100, 0)[1][2]] = np.inf  # a whole leaf, if there are any
     seen = np.isfinite(ridges)
     expected = np.linalg.inv(K[np.ix_(seen, seen)] + np.diag(ridges[seen]))
     solver = gram.regularised(ridges)

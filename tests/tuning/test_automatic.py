@@ -29,6 +29,21 @@ def test_relevant_features_are_found_among_many():
     assert abs(choice.noises[0] - np.sqrt((error**2).mean())) < 0.1
 
 
+def test_relevant_features_are_found_with_few_rows_per_feature():
+    X, Y = smooth(900, 60)
+    choice = automatic_choice(X[:300], Y[:300])  # five rows per feature
+    fit = ridge_fit(choice.kernel(X[:300], X[:300]), Y[:300], choice.ridges[0])
+    error = Y[300:] - choice.kernel(X[300:], X[:300]) @ fit.coef - fit.intercept
+    assert np.sqrt((error**2).mean()) < 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scales_that_fit_noise_are_not_trusted(seed):
+    rng = np.random.default_rng(seed)
+    choice = automatic_choice(rng.normal(size=(200, 60)), standard(rng.normal(size=(200, 1))))
+    assert len(set(choice.kernel.length_scale)) == 1
+
+
 def test_pure_noise_is_predicted_by_the_mean():
     rng = np.random.default_rng(1)
     for seed in range(3):

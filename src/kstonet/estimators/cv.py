@@ -328,7 +328,7 @@ class KStoNetRegressorCV(MultiOutputMixin, RegressorMixin, BaseKStoNetCV):  # no
     >>> from kstonet import KStoNetRegressor, KStoNetRegressorCV
     >>> X = np.linspace(-3, 3, 40)[:, None]
     >>> y = np.sin(2 * X[:, 0])
-    >>> short = KStoNetRegressor(max_iter=3, residuals="loo")
+    >>> short = KStoNetRegressor(max_iter=3, residuals="crossfit")
     >>> search = KStoNetRegressorCV(
     ...     short, kernel=["rbf"], length_scale=[None], C=[0.1, 10], hidden_layer_sizes=[(3,)], cv=3, random_state=0
     ... ).fit(X, y)

@@ -85,7 +85,7 @@ class TableInputMixin:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         features = not self._takes_kernel_values
         tags.input_tags.pairwise = not features
-        tags.input_tags.allow_nan = tags.input_tags.categorical = features
+        tags.input_tags.allow_nan = features  # like HistGradientBoosting; its checks give "categorical" whole numbers only
         return tags
 
 

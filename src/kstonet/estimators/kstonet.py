@@ -191,7 +191,7 @@ class BaseKStoNet(BaseStoNet):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows; their number and width are all that is looked at.
+            Training rows; only their number and width are used.
         y : array-like of shape (n_samples,), optional
             Their targets: a classifier has one unit per class.
 
@@ -314,7 +314,7 @@ class KStoNetClassifier(ClassificationTask, BaseKStoNet):
         penalty: str = "lasso",
         upper_layer: str = "dense",
         alpha: Any = "auto",
-        residuals: str | None = "crossfit",
+        residuals: str | None = "auto",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
@@ -330,6 +330,7 @@ class KStoNetClassifier(ClassificationTask, BaseKStoNet):
         max_memory: float | None = None,
         solver: str = "auto",
         device: str | None = None,
+        checkpoint: Any = None,
         callback: Callable[[Any], Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -368,6 +369,7 @@ class KStoNetClassifier(ClassificationTask, BaseKStoNet):
             max_memory=max_memory,
             solver=solver,
             device=device,
+            checkpoint=checkpoint,
             callback=callback,
             n_jobs=n_jobs,
             random_state=random_state,

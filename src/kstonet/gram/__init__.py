@@ -1,6 +1,6 @@
 """Kernels and the Gram matrices made of them."""
 
-from kstonet.gram.base import Gram, StructuredGram
+from kstonet.gram.base import Gram, RegularisedGram, StructuredGram
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.kernels import KERNEL_NAMES, Kernel, kernel_names, make_kernel, register_kernel
 from kstonet.gram.low_rank import LowRank, LowRankGram
@@ -17,6 +17,7 @@ __all__ = [
     "LowRank",
     "LowRankGram",
     "Plan",
+    "RegularisedGram",
     "StructuredGram",
     "gram_names",
     "kernel_names",

@@ -115,7 +115,16 @@ class DiagonalSolver(Protocol):
 
 
 @runtime_checkable
-class StructuredGram(Gram, Protocol):
+class RegularisedGram(Gram, Protocol):
+    """A Gram that solves ridge regressions itself, where its matrix cannot be handed out: too large, or on a device."""
+
+    def regularised(self, ridges: np.ndarray) -> DiagonalSolver:
+        """The solver of K + diag(ridges); rows with an infinite ridge take no part."""
+        ...
+
+
+@runtime_checkable
+class StructuredGram(RegularisedGram, Protocol):
     """A Gram of more rows than a matrix could hold: what else is asked of a kernel matrix then, without n² numbers.
 
     See Also
@@ -135,10 +144,6 @@ class StructuredGram(Gram, Protocol):
 
     def exact_product(self, rows: np.ndarray) -> np.ndarray:
         """The kernel's own matrix applied to every row: n² kernel values, computed and forgotten."""
-        ...
-
-    def regularised(self, ridges: np.ndarray) -> DiagonalSolver:
-        """The solver of K + diag(ridges); rows with an infinite ridge take no part."""
         ...
 
     def column_blocks(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

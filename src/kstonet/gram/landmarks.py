@@ -17,7 +17,7 @@ from kstonet.gram.blocks import row_blocks
 from kstonet.gram.kernels import Kernel
 
 BLOCK = 128  # pivots proposed together
-ROWS_PER_LANDMARK = 16  # training rows among which a landmark is looked for: more change nothing that can be measured
+ROWS_PER_LANDMARK = 16  # training rows from which a landmark is drawn: more change nothing that can be measured
 ROUNDING = 1e-10  # of k(x, x): a pivot that the others explain so far would only add rounding errors
 NEGATIVE = 1e-4  # of k(x, x): what is left out of a valid kernel is never so far below zero
 NOT_A_KERNEL = (
@@ -58,7 +58,7 @@ class Landmarks:
     def choose(cls, X: np.ndarray, kernel: Kernel, most: int, tolerance: float, seed: int) -> Landmarks:
         """At most ``most`` rows, fewer where they leave out no more than a fraction ``tolerance`` of the trace.
 
-        Deterministic for a seed. Among more than ``ROWS_PER_LANDMARK``·most rows a random part of them is looked at.
+        Deterministic for a seed. Among more than ``ROWS_PER_LANDMARK``·most rows a random part is used.
         """
         rng = np.random.default_rng(seed)
         seen = np.arange(len(X))

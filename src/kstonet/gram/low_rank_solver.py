@@ -16,7 +16,8 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotri
+
+from kstonet.gram.halves import CholeskyFactor, mirrored
 
 LOW_PRECISION_FROM = 3e-6  # ridge over the size of a block from which float32 holds its inverse well enough to correct with
 JITTERS = (0.0, *(10.0**power for power in range(-14, -4)))  # of the mean diagonal of a block
@@ -101,20 +102,17 @@ def _inverse(block: np.ndarray | None, ridges: np.ndarray, exact: bool) -> np.nd
     seen = np.flatnonzero(np.isfinite(ridges))
     if block is None:
         return np.asarray(np.divide(1.0, ridges, out=np.zeros_like(ridges), where=np.isfinite(ridges)))
+    if not len(seen):
+        return np.zeros(block.shape, dtype=np.float32)
     whole = len(seen) == len(block)
     matrix = (block if whole else block[np.ix_(seen, seen)]).astype(np.float64)
-    size = float(np.abs(np.diagonal(matrix)).mean()) if len(matrix) else 1.0
-    for jitter in JITTERS:
-        work = matrix.copy()
-        work.flat[:: len(work) + 1] += ridges[seen] + jitter * size
-        factor, failed = dpotrf(work.T, lower=1, overwrite_a=1, clean=0)
-        if not failed:
-            break
-    else:
+    size = float(np.abs(np.diagonal(matrix)).mean())
+    factors = (CholeskyFactor.of(matrix, ridges[seen] + jitter * size) for jitter in JITTERS)
+    factor = next((factor for factor in factors if factor is not None), None)
+    if factor is None:
         raise np.linalg.LinAlgError("a block of the kernel matrix is not positive semi-definite; use a valid kernel.")
-    inverse = np.tril(dpotri(factor, lower=1, overwrite_c=1)[0])
-    inverse += np.tril(inverse, -1).T
-    low = not exact and len(seen) > 0 and ridges[seen].min() > LOW_PRECISION_FROM * _size(matrix)
+    inverse = mirrored(factor.inverse())
+    low = not exact and ridges[seen].min() > LOW_PRECISION_FROM * _size(matrix)
     kept = np.zeros(block.shape, dtype=np.float32 if low else np.float64)
     kept[slice(None) if whole else np.ix_(seen, seen)] = inverse
     return kept

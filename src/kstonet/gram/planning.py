@@ -10,6 +10,7 @@ from joblib import cpu_count
 
 from kstonet._records import storable
 from kstonet._words import readable_bytes
+from kstonet.gram.blocks import BLOCK_BYTES
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.low_rank import LowRank, LowRankGram, leaf_size
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory
@@ -175,7 +176,9 @@ def plan_training(
     if isinstance(made, LowRank):
         rank, leaf_rows = made.sizes(n, memory_limit(max_memory))
         leaf = leaf_size(n, leaf_rows)
-        numbers = made.bytes_needed(n, rank, leaf_rows) + 4 * n * leaf  # cross-fitting has a solver of its own
+        numbers = (
+            made.bytes_needed(n, rank, leaf_rows) + 4 * n * leaf + 2 * BLOCK_BYTES
+        )  # cross-fitting has a solver of its own
         widths = rank + leaf
         setup = n * widths * (KERNEL_VALUE + 2.0 * p / RATE)
         setup += n * (2 * rank**2 + 2 * leaf * rank + 2 * (leaf**2 + 2 * rank * leaf + 2 * rank**2)) / RATE

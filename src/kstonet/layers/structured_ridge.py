@@ -1,4 +1,4 @@
-"""Kernel ridge regressions on a Gram that is no matrix: the map from targets to coefficients by its own solver.
+"""Kernel ridge regressions on a Gram that is no matrix at hand: the map from targets to coefficients by its own solver.
 
 As in :class:`~kstonet.layers.ridge.RidgeMap`, α = Q·y with Q = A⁻¹ - A⁻¹11ᵀA⁻¹/(1ᵀA⁻¹1) and A = K + ridge·W⁻¹, but Q is never
 formed.
@@ -10,7 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from kstonet.gram import StructuredGram
+from kstonet._arrays import to_numpy
+from kstonet.gram import RegularisedGram
 from kstonet.gram.base import DiagonalSolver
 from kstonet.layers.ridge import Regression, RidgeMap
 
@@ -20,9 +21,9 @@ SYSTEMS_BYTES = 2**30  # of solvers with rows left out that are kept at once; on
 
 
 class StructuredRidgeMap(RidgeMap):
-    """A :class:`RidgeMap` on a :class:`~kstonet.gram.StructuredGram`."""
+    """A :class:`RidgeMap` on a :class:`~kstonet.gram.RegularisedGram`."""
 
-    gram: StructuredGram
+    gram: RegularisedGram
 
     @cached_property
     def _systems(self) -> dict[bytes, _System]:
@@ -57,18 +58,21 @@ class StructuredRidgeMap(RidgeMap):
 class _System:
     """One set of rows that count."""
 
-    def __init__(self, gram: StructuredGram, ridges: np.ndarray) -> None:
+    def __init__(self, gram: RegularisedGram, ridges: np.ndarray) -> None:
         self.gram, self.ridges = gram, ridges
         self.seen = np.isfinite(ridges)
         self._finite = np.where(self.seen, ridges, 0.0)
         self._solver: DiagonalSolver = gram.regularised(ridges)
         self._ones = self._corrected(self.seen[None, :].astype(np.float64))[0]
 
+    def _product(self, rows: np.ndarray) -> np.ndarray:
+        return to_numpy(self.gram.product(self.gram.array(rows)))
+
     def _corrected(self, rows: np.ndarray) -> np.ndarray:
         """A⁻¹ applied to every row, to the accuracy of the equations."""
         solved = self._solver.solve(rows)
         for _ in range(MOST_CORRECTIONS):
-            left = np.where(self.seen, rows - self.gram.product(solved) - self._finite * solved, 0.0)
+            left = np.where(self.seen, rows - self._product(solved) - self._finite * solved, 0.0)
             if np.abs(left).max() <= ACCURACY * np.abs(rows).max():
                 break
             solved += self._solver.solve(left)
@@ -88,7 +92,7 @@ class _System:
             constant = step.sum(axis=1) / self._ones.sum()
             coef += step - constant[:, None] * self._ones
             intercept += constant
-            image = self.gram.product(coef)
+            image = self._product(coef)
             left = np.where(self.seen, rows - image - self._finite * coef - intercept[:, None], 0.0)
             if np.abs(left).max() <= ACCURACY * size:
                 break

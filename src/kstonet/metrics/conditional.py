@@ -44,7 +44,7 @@ class PartialCoverage:
 
     @property
     def standard_error(self) -> Floats:
-        """Of each coverage, were it that of all rows: sqrt(c(1 - c)/count)."""
+        """Standard error of each coverage, were it that of all rows: sqrt(c(1 - c)/count)."""
         overall = float(np.average(self.coverage, weights=self.count))
         return np.asarray(np.sqrt(overall * (1.0 - overall) / self.count))
 

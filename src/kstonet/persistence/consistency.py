@@ -28,9 +28,11 @@ def within(indices: np.ndarray, below: int) -> bool:
 
 
 def check_kernel(kernel: Kernel | None, features: int) -> None:
-    """Length scales go with the features."""
-    scale = None if kernel is None else kernel.length_scale
+    """Length scales and spreads go with the features."""
+    scale, squash = (None, None) if kernel is None else (kernel.length_scale, kernel.squash)
     expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
+    expect(squash is None or len(squash) == features, "the kernel has not one spread per feature")
+    expect(squash is None or all(spread > 0 for _, spread in squash), "the spread of a feature is not positive")
 
 
 def check_encoding(encoding: TableEncoding, columns: int) -> None:

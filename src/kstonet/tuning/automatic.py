@@ -3,7 +3,7 @@
 Every candidate is judged by the leave-one-out error of its kernel ridge regression (:mod:`~kstonet.tuning.screening_ridge`):
 
 1. one family, in the middle between rough and smooth, with one width for all features and then with a scale per feature, by the
-   evidence, on few rows;
+   evidence, on few rows; where features have heavy tails, also with these drawn in, which is kept if it is better;
 2. every other family from there: its own width, then a few steps of the evidence, for what is relevant to one family is nearly
    what is relevant to another;
 3. the best of them by the evidence on more rows;
@@ -17,16 +17,19 @@ it nearly predicts the mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
+from kstonet.gram import Kernel
+from kstonet.gram.kernels.squash import Squash, squashed
 from kstonet.tuning.choice import Choice
+from kstonet.tuning.heavy_tails import heavy_tails
 from kstonet.tuning.judging import Candidate, Rows, best_of_families
 from kstonet.tuning.screening_ridge import ridge_fit
-from kstonet.tuning.stationary import FAMILIES
+from kstonet.tuning.stationary import FAMILIES, Family
 
 FEW_ROWS, MIDDLE_ROWS, MORE_ROWS, MOST_ROWS = 400, 600, 800, 1600
 THOROUGH_ROWS = 2000
@@ -40,7 +43,11 @@ MOST_FEATURES_ABSOLUTE = 64  # sums of absolute differences are no matrix produc
 FINALISTS = 3
 HOPEFUL = 1.5  # score over the best one up to which a family may still become the best
 LAST = 2
-FEWEST_PER_SCALE = 8  # rows per feature without which scales learn the rows: one width for all features then
+FEWEST_PER_SCALE = 2.5  # rows per feature without which no scales are learned: one width for all features then
+ENOUGH_FOR_SCALES, SAFE_PER_SCALE = 8, 20  # rows per feature below which learned scales have to be clearly better,
+CLEARLY = 0.7  # in score, than one width for all features,
+SIGNAL_SCORE = 0.8  # or where there are enough rows, than the mean of the targets, whose score is one
+DRAWN_IN = 0.98  # score with heavy tails drawn in over that without, below which they are
 SIGNAL = 2.0  # standard errors by which the best of many candidates has to be better than the mean: one is what luck gives
 NO_SIGNAL = 1e3  # ridge where nothing is better than the mean
 
@@ -95,7 +102,6 @@ def automatic_choice(
         every = every.take(np.flatnonzero(weights > 0))
     n, p = every.X.shape
     order = np.random.default_rng(seed).permutation(n)
-    few, more, most = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS, MOST_ROWS))
     table: list[dict[str, Any]] = []
 
     def each(work: Callable[[Any], Candidate | None], items: Iterable[Any]) -> list[Candidate]:
@@ -108,23 +114,32 @@ def automatic_choice(
     asked = [FAMILIES[name] for name in kernels]
     families = [family for family in asked if not family.absolute or p <= MOST_FEATURES_ABSOLUTE] or asked
     lead = next((family for family in families if family.name == LEAD), families[0])
-    first = next(iter(each(few.best_width, [lead])), None)
-    others = each(lambda family: few.best_width(family, first), [family for family in families if family is not lead])
-    plain = others if first is None else [first, *others]
     many = n >= FEWEST_PER_SCALE * p
+    tails = heavy_tails(every.X)
+    views = [None] if tails is None else [None, tails]
+    openings: list[Opening] = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_opening)(every, view, order, lead, many) for view in views
+    )
+    opening, drawn_in = openings[0], openings[-1]
+    if drawn_in.guide.score < DRAWN_IN * opening.guide.score:
+        opening = drawn_in
+    every, first, guide = opening.rows, opening.first, opening.guide
+    few, more, most = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS, MOST_ROWS))
+    table.extend(one.row() for each_of in openings for one in (each_of.first, each_of.guide))
+    plain = [first, *each(lambda family: few.best_width(family, first), [family for family in families if family is not lead])]
     learned: list[Candidate] = []
-    if many and first is not None:
-        guide = few.learned(first, "evidence", FIRST_STEPS)
+    if many:
 
         def after_lead(start: Candidate) -> Candidate | None:
-            if start is first:
-                return more.judge(guide)
             start = replace(start, scales=start.scales * (guide.scales / first.scales), fit=guide.fit)
             return more.judge(few.learned(start, "evidence", NEXT_STEPS))
 
-        learned = each(after_lead, plain)
+        learned = sorted([guide, *each(after_lead, plain[1:])], key=lambda one: one.score)
+    plain.sort(key=lambda one: one.score)
     if n > FEW_ROWS:
-        plain = each(more.judge, sorted(plain, key=lambda one: one.score)[:FINALISTS])
+        plain = each(more.judge, plain[:FINALISTS])
+    learned = _trusted(learned, plain, n / p)
+    if n > FEW_ROWS:
         hopeful = [one for one in learned[:LAST] if one.score <= HOPEFUL * learned[0].score]
         learned = each(lambda start: more.judge(more.learned(start, "evidence", NEXT_STEPS)), hopeful)
     finalists = best_of_families([*learned, *plain])
@@ -136,12 +151,65 @@ def automatic_choice(
         steps = PLENTY_STEPS if plenty else NEXT_STEPS
         polished = each(lambda start: most.judge(last.learned(start, "loo", steps)), finalists)
         finalists = polished + (each(most.judge, finalists) if n > MORE_ROWS else finalists)
-    best = each(more.with_best_ridge, best_of_families(finalists)[:LAST])
-    best = each(most.judge, best) if n > MORE_ROWS else best
-    return _choice(best, most, table, classification)
+
+    def settled(one: Candidate) -> Candidate | None:
+        found = more.with_best_ridge(one)
+        judged = found.fit.ridge == one.fit.ridge and len(one.fit.coef) == len(most)
+        return one if judged else most.judge(found) if n > MORE_ROWS else found
+
+    best = each(settled, best_of_families(finalists)[:LAST])
+    return _choice(best, most, opening, table, classification)
 
 
-def _choice(best: list[Candidate], rows: Rows, table: list[dict[str, Any]], classification: bool) -> Choice:
+@dataclass(frozen=True)
+class Opening:
+    """What the family that goes first shows of rows as they are, or with heavy tails drawn in.
+
+    Parameters
+    ----------
+    rows : Rows
+    squash : tuple, optional
+        How features were drawn in.
+    units : ndarray of shape (p,)
+        What the drawn features were divided by.
+    first : Candidate
+        With one width for all features, on few rows.
+    guide : Candidate
+        With a scale per feature where there are enough rows, judged on more.
+    """
+
+    rows: Rows
+    squash: Squash | None
+    units: np.ndarray
+    first: Candidate
+    guide: Candidate
+
+    def kernel(self, candidate: Candidate) -> Kernel:
+        """The kernel of a candidate for rows as they are."""
+        return replace(candidate.family.kernel(candidate.scales / self.units), squash=self.squash)
+
+
+def _opening(every: Rows, squash: Squash | None, order: np.ndarray, lead: Family, many: bool) -> Opening:
+    units = np.ones(every.X.shape[1])
+    if squash is not None:
+        drawn = squashed(every.X, squash)
+        units = np.where(np.isfinite([spread for _, spread in squash]), drawn.std(axis=0), 1.0)
+        every = replace(every, X=drawn / units)
+    few, more = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS))
+    first = few.best_width(lead)
+    guide = more.judge(few.learned(first, "evidence", FIRST_STEPS) if many else first)
+    return Opening(every, squash, units, first, first if guide is None else guide)
+
+
+def _trusted(learned: list[Candidate], plain: list[Candidate], per_scale: float) -> list[Candidate]:
+    """The candidates with a scale per feature that are not merely lucky: many scales fit few rows, and so do their errors."""
+    if per_scale >= SAFE_PER_SCALE:
+        return learned
+    weakest = SIGNAL_SCORE if per_scale >= ENOUGH_FOR_SCALES else 0.0
+    return [one for one in learned if one.score <= max(CLEARLY * plain[0].score, weakest)]
+
+
+def _choice(best: list[Candidate], rows: Rows, opening: Opening, table: list[dict[str, Any]], classification: bool) -> Choice:
     """The best two, unless the mean of the targets is as good."""
     first = best[0]
     n = len(rows.Y)
@@ -164,10 +232,13 @@ def _choice(best: list[Candidate], rows: Rows, table: list[dict[str, Any]], clas
         f"{first.family.name}, relevance of features: {first.relevance}, ridge {first.fit.ridge:.3g}: the smallest "
         f"leave-one-out error of {tried} candidates, {first.fit.score:.3g} of the variance of the {what} on {n} rows"
     )
+    if opening.squash is not None:
+        heavy = int(np.isfinite([spread for _, spread in opening.squash]).sum())
+        reason += f"; heavy tails of {heavy} features are drawn in"
     if not signal:
         reason = f"no kernel of {tried} candidates is clearly better than the mean of the {what} on {n} rows"
     return Choice(
-        kernels=tuple(one.kernel for one in best),
+        kernels=tuple(opening.kernel(one) for one in best),
         ridges=tuple(one.fit.ridge for one in best),
         strengths=tuple(one.fit.strength for one in best),
         noises=tuple(one.fit.root for one in best),

@@ -102,7 +102,7 @@ class Rows:
         relevance = "evidence" if objective == "evidence" else "leave-one-out"
         return replace(start, scales=scales, relevance=relevance, fit=replace(start.fit, ridge=ridge))
 
-    def best_width(self, family: Family, like: Candidate | None = None) -> Candidate | None:
+    def best_width(self, family: Family, like: Candidate | None = None) -> Candidate:
         """One width for all features and a ridge, by a climb from neighbour to neighbour.
 
         Parameters
@@ -140,7 +140,8 @@ class Rows:
                 break
             here = better
         fit, scales = tried[here], ones / widths[here[0]]
-        return None if fit is None else Candidate(family, scales, "none", fit, np.log(scales))
+        assert fit is not None  # with the largest ridge every kernel matrix is positive definite
+        return Candidate(family, scales, "none", fit, np.log(scales))
 
 
 def best_of_families(candidates: list[Candidate]) -> list[Candidate]:

@@ -36,7 +36,7 @@ def set_thresholds(
     Parameters
     ----------
     logits : ndarray of shape (n, k)
-        Of rows that the model was not fitted on, before the temperature.
+        Logits of rows that the model was not fitted on, before the temperature.
     codes : ndarray of int of shape (n,)
         Their classes.
     temperature : float
