@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -238,6 +239,7 @@ class _Training:
         problem, residuals = self.problem, self.settings.residuals
         assert residuals is not None
         self._begins("intervals")
+        started = time.perf_counter()
         rows = states, problem.X, self.inputs, problem.outputs, problem.weights
         end = TrainingEnd(*rows, self.settings.loop, self.run, self.predicted)
 
@@ -257,6 +259,7 @@ class _Training:
                 UserWarning,
                 stacklevel=4,
             )
+        finished.history[-1]["seconds_intervals"] = time.perf_counter() - started
         for observer in self.observers:
             observer.ended("intervals")
         return finished

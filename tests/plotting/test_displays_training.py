@@ -38,14 +38,14 @@ def test_several_trainings_with_their_seconds(model, dnn, data):
     assert second.validation_ is None
     assert labels(first.ax_) == ["KStoNetRegressor", "unwatched", "DNNRegressor", "training rows", "validation rows"]
     np.testing.assert_array_equal(third.validation_.get_ydata(), [record["val_loss"] for record in dnn.history_])
-    assert labels(first.axes_[1]) == ["impute", "first layer", "regressions", "training"]
+    assert labels(first.axes_[1]) == ["impute", "first layer", "regressions", "intervals", "training"]
     assert [text.get_text() for text in first.axes_[1].get_yticklabels()] == ["KStoNetRegressor", "unwatched", "DNNRegressor"]
     for row, (display, fitted) in enumerate([(first, model), (second, without), (third, dnn)]):
         end = 0.0
         for part, container in display.bars_.items():
             key = "seconds" if part == "training" else f"seconds_{part.replace(' ', '_')}"
             (patch,) = container.patches
-            assert patch.get_width() == pytest.approx(sum(record[key] for record in fitted.history_))
+            assert patch.get_width() == pytest.approx(sum(record.get(key, 0.0) for record in fitted.history_))
             assert patch.get_x() == pytest.approx(end)
             assert patch.get_y() + patch.get_height() / 2 == pytest.approx(row)
             end += patch.get_width()

@@ -231,7 +231,7 @@ def _train(output: Output, model: Any, split: Split, path: str | None) -> dict[s
         "Chosen": ", ".join(f"{name} {text}" for name, text in chosen_words(chosen.values).items()),
         "Reason": chosen.reason or "",
         "Trained": f"{counted(model.n_iter_, 'iteration')} in {training.seconds:.1f} s "
-        f"({parts_text(seconds)}, {'choice and ' if chosen.values else 'set-up and '}intervals {rest:.1f} s)",
+        f"({parts_text(seconds)}, set-up {max(rest, 0.0):.1f} s)",
         "Fit": f"{'accuracy' if 'class' in target.task else 'R²'} {history[-1]['score']:.4g} on the training rows"
         if len(split.X) >= ENOUGH_ROWS
         else "",

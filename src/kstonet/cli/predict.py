@@ -122,6 +122,8 @@ def report(
         def taken_apart(place: str) -> tuple[pd.DataFrame, pd.Series]:
             given = read_table(place, reading)
             truth = pd.Series(stored.truth(given), index=given.index, name=stored.known_target.name)
+            if stored.ids and set(stored.ids) <= set(given.columns):  # the report calls the rows by their names
+                given.index = truth.index = pd.Index(given[list(stored.ids)].astype(str).agg(", ".join, axis=1))
             return stored.conformed(given, unknown), truth
 
         X, y = taken_apart(table)

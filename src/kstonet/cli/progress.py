@@ -12,7 +12,7 @@ from kstonet.cli.output import Output, SearchInterrupted
 
 TUNE = "tune"
 KEEPS = "Ctrl-C stops and keeps the model"
-PARTS = ("impute", "first_layer", "regressions")
+PARTS = ("choice", "impute", "first_layer", "regressions", "intervals")
 
 
 def seconds_by_part(history: list[dict[str, Any]]) -> dict[str, float]:
@@ -23,7 +23,8 @@ def seconds_by_part(history: list[dict[str, Any]]) -> dict[str, float]:
     >>> seconds_by_part([{"seconds_impute": 1.0, "seconds_first_layer": 2.0, "seconds_regressions": 0.5}])
     {'impute': 1.0, 'first_layer': 2.0, 'regressions': 0.5}
     """
-    return {part: float(sum(record[f"seconds_{part}"] for record in history)) for part in PARTS}
+    known = [part for part in PARTS if any(f"seconds_{part}" in record for record in history)]
+    return {part: float(sum(record.get(f"seconds_{part}", 0.0) for record in history)) for part in known}
 
 
 def parts_text(seconds: dict[str, float]) -> str:

@@ -9,6 +9,7 @@ that record: no parameter of the constructor is read after ``fit``.
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -235,7 +236,9 @@ class BaseStoNet(
         with open_run(self.checkpoint, self._plan(rows, validation)) as run:
             trained = run.result()
             if trained is None:
+                started = time.perf_counter()
                 settings = self._with_choice(given, problem, resumption, run)
+                spent = time.perf_counter() - started
                 predicted = self._predicted(problem, given, settings.seed)
                 if validation is not None:
                     problem = problem.with_validation(validation)
@@ -248,7 +251,7 @@ class BaseStoNet(
                         "weights of fewer orders of magnitude, or standardize=True."
                     ) from error
                 if settings.chosen:
-                    trained.history[0]["tuning"] = settings.choice["reason"]
+                    trained.history[0] |= {"tuning": settings.choice["reason"], "seconds_choice": spent}
                 if not publisher.published:
                     run.finish(trained)
         self.trained_, self._X_fit = trained, problem.X  # a report tells rows that were seen in training from new ones

@@ -18,7 +18,13 @@ from kstonet.report.inputs import Subject
 from kstonet.report.markup import Markup, element, fixed, number, paragraph, percent, table
 from kstonet.tuning.summary import chosen_words
 
-PARTS = {"impute": "imputation of the hidden values", "first_layer": "first layer", "regressions": "layers above"}
+PARTS = {
+    "choice": "choice of the settings",
+    "impute": "imputation of the hidden values",
+    "first_layer": "first layer",
+    "regressions": "layers above",
+    "intervals": "intervals",
+}
 
 
 def support_share(subject: Subject) -> np.ndarray | None:
@@ -92,11 +98,18 @@ def _kernel_words(kernel: Any) -> str:
 
 
 def _seconds(model: Any) -> Markup:
-    spent = {name: sum(float(record[f"seconds_{part}"]) for record in model.history_) for part, name in PARTS.items()}
+    spent = {name: _spent(model, part) for part, name in PARTS.items()}
+    spent = {name: seconds for name, seconds in spent.items() if seconds is not None}
     total = sum(spent.values()) or 1.0
     rows = [[name, fixed(value, 2), percent(value / total, 0)] for name, value in spent.items()]
-    rows.append(["all iterations", fixed(total, 2), "100 %"])
+    rows.append(["all of it", fixed(total, 2), "100 %"])
     return table(["part", "seconds", "share"], rows, caption="Where the time of the training went", class_="narrow")
+
+
+def _spent(model: Any, part: str) -> float | None:
+    """Seconds of a part; None where no record has it, as in models of earlier versions."""
+    found = [float(record[f"seconds_{part}"]) for record in model.history_ if f"seconds_{part}" in record]
+    return sum(found) if found else None
 
 
 def _parameters(model: Any) -> Markup:

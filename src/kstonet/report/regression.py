@@ -16,6 +16,7 @@ from kstonet.plotting.width_error import binned_means
 from kstonet.report.cautions import RARE, Caution, chance_range, wrong_coverage
 from kstonet.report.charts import axis, chart, figure, grid, mark, sample_note, sampled
 from kstonet.report.comparison import CLEARLY, Comparison, difference, ranking
+from kstonet.report.conditional import LEVEL, conditional_table
 from kstonet.report.hardest import Column, hardest_section
 from kstonet.report.inputs import Subject
 from kstonet.report.markup import Markup, element, fixed, number, paragraph, percent, places_for, table
@@ -155,6 +156,7 @@ class RegressionView:
             ),
             table(head, rows, caption="Prediction intervals"),
             grid(self._calibration_chart(self.predicted), self._width_chart()),
+            conditional_table(self.subject, self.mean, self.intervals[LEVEL]),
             paragraph(
                 f"Continuous ranked probability score: {number(crps)}, in units of {self.subject.target}.", class_="note"
             ),

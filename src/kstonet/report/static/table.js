@@ -25,10 +25,11 @@ function sortTable(table, column) {
   table.tBodies[0].append(...rows);
 }
 
-// "age > 40" filters by one column; any other text is searched for in the whole row.
+// "age > 40" filters by one column, null where there is none of that name; any other text is searched for in the whole row.
 function filterOf(text, names) {
   const condition = text.match(/^\s*(.+?)\s*(<=|>=|=|<|>)\s*(\S.*?)\s*$/);
   const column = condition ? names.indexOf(condition[1].toLowerCase()) : -1;
+  if (condition && column < 0) return null;
   if (column < 0) {
     const wanted = text.trim().toLowerCase();
     return (row) => row.textContent.toLowerCase().includes(wanted);
@@ -48,10 +49,15 @@ function startTable(section) {
   const shown = section.querySelector("output.shown");
   const names = [...table.tHead.rows[0].cells].map((head) => head.textContent.toLowerCase());
   const refresh = () => {
-    const wanted = filterOf(filter.value, names);
+    const found = filterOf(filter.value, names);
+    const wanted = found ?? (() => false);
     const rows = [...table.tBodies[0].rows];
     for (const row of rows) row.hidden = !wanted(row) || Boolean(flagged?.checked && !("flag" in row.dataset));
     const left = rows.filter((row) => !row.hidden).length;
+    if (!found) {
+      shown.textContent = `No column has that name; the columns are ${names.join(", ")}.`;
+      return;
+    }
     shown.textContent = left === rows.length ? `${left} rows` : `${left} of ${rows.length} rows`;
   };
   filter.addEventListener("input", refresh);
