@@ -238,7 +238,9 @@ class TrainedNetwork:
 
     # -- calibration ---------------------------------------------------------------------------------------------------------
 
-    def calibrated(self, X: np.ndarray | None = None, y: np.ndarray | None = None) -> TrainedNetwork:
+    def calibrated(
+        self, X: np.ndarray | None = None, y: np.ndarray | None = None, weight: np.ndarray | None = None
+    ) -> TrainedNetwork:
         """The network calibrated with rows it was not fitted on; without rows, with its own out-of-sample predictions."""
         if X is None:
             return replace(self, calibration=self._own_calibration())
@@ -250,8 +252,13 @@ class TrainedNetwork:
             return replace(self, calibration=found)
         distribution = self.distribution(X)
         assert isinstance(self.calibration, IntervalCalibration)
-        kind = SkewedFactor if isinstance(self.calibration.factor, SkewedFactor) else ConformalFactor
-        factor = kind.of(y.reshape(distribution.means.shape) - distribution.means, distribution.deviations)
+        errors = y.reshape(distribution.means.shape) - distribution.means
+        skewed = weight is None and isinstance(self.calibration.factor, SkewedFactor)
+        factor = (
+            SkewedFactor.of(errors, distribution.deviations)
+            if skewed
+            else ConformalFactor.of(errors, distribution.deviations, weight=weight)
+        )
         return replace(self, calibration=replace(self.calibration, factor=factor))
 
     def _own_calibration(self) -> IntervalCalibration | ProbabilityCalibration:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from kstonet._checks import both_or_neither
+from kstonet._checks import both_or_neither, check_not_negative, check_numbers
 from kstonet.estimators.base import RESIDUALS, BaseStoNet
 from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
 from kstonet.problem import Rows
@@ -151,7 +151,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         """Draw new observations, shape (n_rows, n_samples) or (n_rows, n_targets, n_samples)."""
         return self.predict_dist(X).sample(n_samples, random_state)
 
-    def calibrate(self, X: Any = None, y: Any = None) -> Self:
+    def calibrate(self, X: Any = None, y: Any = None, *, weight: Any = None) -> Self:
         """Calibrate the intervals by conformal prediction, with rows the model was not fitted on.
 
         The half-width of an interval is the predicted standard deviation times a quantile of the scores abs(y - mean)/std.
@@ -163,6 +163,10 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         X, y : array-like, optional
             Rows the model was not fitted on: split conformal prediction, with its finite-sample guarantee whatever the
             distribution of the errors.
+        weight : array-like of shape (n_samples,), optional
+            How much more often a row like this one will occur among new rows than among these, up to a factor: the ratio of the
+            densities of X where it has shifted, known or estimated; or weights that fall with the age of the rows of a series.
+            Weighted conformal prediction: coverage holds for the new distribution of X, with symmetric intervals.
 
         Returns
         -------
@@ -175,5 +179,17 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
             X = self._check_X(X)
             self._refuse_training_rows(X)
             _say_what_few_rows_allow(len(X))
-        self.trained_ = self.trained_.calibrated(X, y)
+            weight = None if weight is None else _calibration_weights(weight, len(X))
+        elif weight is not None:
+            raise ValueError("weight is given without rows: weight belongs to the rows X and y of a calibration.")
+        self.trained_ = self.trained_.calibrated(X, y, weight)
         return self
+
+
+def _calibration_weights(weight: Any, n: int) -> np.ndarray:
+    """One weight per calibration row, not negative and not all zero."""
+    weights = check_numbers("weight", weight)
+    check_not_negative("weight", weights, "a row cannot occur less than never")
+    if weights.shape != (n,) or not weights.any():
+        raise ValueError(f"weight has shape {weights.shape}; it must be ({n},), one number per row of X, not all of them zero.")
+    return weights
