@@ -254,6 +254,36 @@ def test_files_and_graphs_hold_it(model, tmp_path):
     np.testing.assert_allclose(std, model.predict(X, return_std=True)[1], rtol=1e-8)
 
 
+def test_groups_are_covered_each(tmp_path):
+    """New rows of two groups whose noise differs in a way that the model cannot know: bounds of four standard errors."""
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        X, groups = rng.uniform(-2, 2, size=(n, 1)), rng.choice(["calm", "wild"], size=n)
+        return X, np.sin(X[:, 0]) + np.where(groups == "wild", 1.0, 0.1) * rng.normal(size=n), groups
+
+    X, y, _ = draw(200)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, y)
+    X, y, groups = draw(800)
+    model.calibrate(X, y, groups=groups)
+    X, y, groups = draw(4000)
+    interval = model.predict_interval(X, 0.9, groups=groups)
+    for label in ("calm", "wild"):
+        assert abs(coverage(y[groups == label], interval[groups == label]) - 0.9) < 0.07
+    assert coverage(y[groups == "wild"], model.predict_interval(X[groups == "wild"], 0.9)) < 0.86
+    unknown = model.predict_interval(X, [0.5, 0.9], groups=np.full(4000, "other"))
+    np.testing.assert_array_equal(unknown[:, :, 1], model.predict_interval(X, 0.9))
+    kstonet.save(model, tmp_path / "m.kstonet")
+    loaded = kstonet.load(tmp_path / "m.kstonet")
+    np.testing.assert_array_equal(loaded.predict_interval(X, 0.9, groups=groups), interval)
+    with pytest.raises(ValueError, match="not calibrated by groups"):
+        loaded.calibrate().predict_interval(X, groups=groups)
+    with pytest.raises(ValueError, match="groups is given without rows"):
+        loaded.calibrate(groups=groups)
+    with pytest.raises(ValueError, match="one group per row"):
+        model.predict_interval(X, groups=["calm"])
+
+
 def test_skewed_errors_and_several_targets(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(500, 1))
