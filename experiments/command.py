@@ -42,6 +42,7 @@ EXPERIMENTS = {
     "large_classification": Experiment("Sections 4.2 and 4.3: MNIST and CoverType, on 5,000 rows; 10 minutes; needs data"),
     "uci": Experiment("Section 4.4: UCI sets beside an equally tuned SVR; hours; needs data"),
     "coverage": Experiment("Section 5.2: coverage of prediction intervals; hours; needs data", (("simulated",), ("uci",))),
+    "conditional": Experiment("conditional coverage beside boosted quantiles, MAPIE and a Gaussian process; needs data"),
     "probabilities": Experiment("calibration of class probabilities; 1 hour; needs data", (("real",), ("simulated",))),
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments import full_row_rank, large_classification, measurement_error, qsar, simulated_knn
+from experiments import conditional, full_row_rank, large_classification, measurement_error, qsar, simulated_knn
 from experiments.paths import Summary, parts_of
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "results.md"
@@ -122,6 +122,7 @@ SUMMARIES: dict[str, Callable[[dict[str, Any]], list[Summary]]] = {
     "large_classification": large_classification.summary,
     "uci": uci,
     "coverage": coverage,
+    "conditional": conditional.summary,
     "probabilities": probabilities,
 }
 

@@ -188,12 +188,27 @@ class TrainedNetwork:
         means = targets.scaler.backward(moments.mean)
         return PredictiveDistribution(means, parts, targets.single, noise.df, self.calibration.factor)
 
-    def interval(self, X: np.ndarray, coverage: Any = 0.95, kind: str = "prediction") -> np.ndarray:
-        """Intervals that cover a new observation ("prediction") or its mean ("confidence")."""
+    def interval(
+        self, X: np.ndarray, coverage: Any = 0.95, kind: str = "prediction", groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Intervals that cover a new observation ("prediction") or its mean ("confidence").
+
+        With the ``groups`` of the rows, the factors of a calibration by groups; rows of other groups have the common one.
+        """
         if kind not in ("prediction", "confidence"):
             raise ValueError(f"kind={kind!r} must be 'prediction' or 'confidence'.")
         distribution = self.distribution(X)
-        return (distribution if kind == "prediction" else distribution.of_mean).interval(coverage)
+        if kind == "confidence":
+            return distribution.of_mean.interval(coverage)
+        bounds = distribution.interval(coverage)
+        if groups is not None:
+            assert isinstance(self.calibration, IntervalCalibration)
+            if self.calibration.groups is None:
+                raise ValueError("groups are given, but the model was not calibrated by groups: calibrate(X, y, groups=...).")
+            for label, factor in zip(self.calibration.groups, self.calibration.group_factors, strict=True):
+                rows = np.flatnonzero(groups == label)
+                bounds[rows] = distribution.take(rows, factor).interval(coverage)
+        return bounds
 
     # -- classification ------------------------------------------------------------------------------------------------------
 
@@ -238,7 +253,13 @@ class TrainedNetwork:
 
     # -- calibration ---------------------------------------------------------------------------------------------------------
 
-    def calibrated(self, X: np.ndarray | None = None, y: np.ndarray | None = None) -> TrainedNetwork:
+    def calibrated(
+        self,
+        X: np.ndarray | None = None,
+        y: np.ndarray | None = None,
+        weight: np.ndarray | None = None,
+        groups: np.ndarray | None = None,
+    ) -> TrainedNetwork:
         """The network calibrated with rows it was not fitted on; without rows, with its own out-of-sample predictions."""
         if X is None:
             return replace(self, calibration=self._own_calibration())
@@ -250,9 +271,19 @@ class TrainedNetwork:
             return replace(self, calibration=found)
         distribution = self.distribution(X)
         assert isinstance(self.calibration, IntervalCalibration)
-        kind = SkewedFactor if isinstance(self.calibration.factor, SkewedFactor) else ConformalFactor
-        factor = kind.of(y.reshape(distribution.means.shape) - distribution.means, distribution.deviations)
-        return replace(self, calibration=replace(self.calibration, factor=factor))
+        errors = y.reshape(distribution.means.shape) - distribution.means
+        skewed = weight is None and isinstance(self.calibration.factor, SkewedFactor)
+        factor = (
+            SkewedFactor.of(errors, distribution.deviations)
+            if skewed
+            else ConformalFactor.of(errors, distribution.deviations, weight=weight)
+        )
+        labels = None if groups is None else np.unique(groups)
+        own = [] if labels is None else [np.flatnonzero(groups == label) for label in labels]
+        weights = [None if weight is None else weight[rows] for rows in own]
+        parts = zip(own, weights, strict=True)
+        factors = tuple(ConformalFactor.of(errors[rows], distribution.deviations[rows], weight=w) for rows, w in parts)
+        return replace(self, calibration=replace(self.calibration, factor=factor, groups=labels, group_factors=factors))
 
     def _own_calibration(self) -> IntervalCalibration | ProbabilityCalibration:
         calibration = self.calibration
@@ -263,4 +294,4 @@ class TrainedNetwork:
             )
         if isinstance(calibration, ProbabilityCalibration):
             return replace(calibration, temperature=out_of_sample_temperature(*calibration.out_of_sample), given=None)
-        return replace(calibration, factor=calibration.out_of_sample)
+        return replace(calibration, factor=calibration.out_of_sample, groups=None, group_factors=())

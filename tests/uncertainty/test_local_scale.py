@@ -176,6 +176,31 @@ def test_beyond_the_scores_students_t_goes_on():
     assert np.isinf(SkewedFactor(np.linspace(-1, 2, 9)[:, None]).tails(np.array([0.99]))).all()
 
 
+# -- weights of calibration rows ---------------------------------------------------------------------------------------------
+
+
+def test_equal_weights_are_no_weights():
+    errors = np.random.default_rng(0).normal(size=(40, 2))
+    levels = np.array([0.1, 0.5, 0.9, 0.99])
+    plain, weighted = (ConformalFactor.of(errors, np.ones((40, 2)), weight=weight) for weight in (None, np.full(40, 3.0)))
+    np.testing.assert_array_equal(weighted(levels), plain(levels))
+    single = ConformalFactor.of(errors[:, 0], np.ones(40), weight=np.ones(40))
+    np.testing.assert_array_equal(single(levels), plain(levels)[:, 0])
+
+
+def test_weighted_scores_cover_after_a_shift_and_others_do_not():
+    """Errors grow with x, and new rows have a larger x; the standard error of the coverage is below 0.015."""
+    rng = np.random.default_rng(0)
+    x, x_new = rng.uniform(size=3000), rng.beta(3, 1, size=5000)
+    errors, new = (1 + 3 * x) * rng.normal(size=3000), (1 + 3 * x_new) * rng.normal(size=5000)
+    covered = []
+    for weight in (None, 3 * x**2):  # the ratio of the densities
+        half = ConformalFactor.of(errors, np.ones(3000), weight=weight)(np.array(0.9))
+        covered.append(np.mean(np.abs(new) <= half))
+    assert covered[0] < 0.83
+    assert abs(covered[1] - 0.9) < 0.03
+
+
 # -- in a model --------------------------------------------------------------------------------------------------------------
 
 
@@ -229,6 +254,36 @@ def test_files_and_graphs_hold_it(model, tmp_path):
     np.testing.assert_allclose(std, model.predict(X, return_std=True)[1], rtol=1e-8)
 
 
+def test_groups_are_covered_each(tmp_path):
+    """New rows of two groups whose noise differs in a way that the model cannot know: bounds of four standard errors."""
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        X, groups = rng.uniform(-2, 2, size=(n, 1)), rng.choice(["calm", "wild"], size=n)
+        return X, np.sin(X[:, 0]) + np.where(groups == "wild", 1.0, 0.1) * rng.normal(size=n), groups
+
+    X, y, _ = draw(200)
+    model = KStoNetRegressor(tuning="none", **FAST).fit(X, y)
+    X, y, groups = draw(800)
+    model.calibrate(X, y, groups=groups)
+    X, y, groups = draw(4000)
+    interval = model.predict_interval(X, 0.9, groups=groups)
+    for label in ("calm", "wild"):
+        assert abs(coverage(y[groups == label], interval[groups == label]) - 0.9) < 0.07
+    assert coverage(y[groups == "wild"], model.predict_interval(X[groups == "wild"], 0.9)) < 0.86
+    unknown = model.predict_interval(X, [0.5, 0.9], groups=np.full(4000, "other"))
+    np.testing.assert_array_equal(unknown[:, :, 1], model.predict_interval(X, 0.9))
+    kstonet.save(model, tmp_path / "m.kstonet")
+    loaded = kstonet.load(tmp_path / "m.kstonet")
+    np.testing.assert_array_equal(loaded.predict_interval(X, 0.9, groups=groups), interval)
+    with pytest.raises(ValueError, match="not calibrated by groups"):
+        loaded.calibrate().predict_interval(X, groups=groups)
+    with pytest.raises(ValueError, match="groups is given without rows"):
+        loaded.calibrate(groups=groups)
+    with pytest.raises(ValueError, match="one group per row"):
+        model.predict_interval(X, groups=["calm"])
+
+
 def test_skewed_errors_and_several_targets(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(500, 1))
@@ -242,7 +297,15 @@ def test_skewed_errors_and_several_targets(tmp_path):
     assert (quantiles[:, 0, 1] < mean[:, 0]).all()  # the median of errors that are skewed to the right
     kstonet.save(model, tmp_path / "m.kstonet")
     np.testing.assert_array_equal(kstonet.load(tmp_path / "m.kstonet").predict_interval(X, 0.9), interval)
-    new = model.calibrate(X[:200], Y[:200]).trained_.calibration
+    new_X = rng.uniform(-2, 2, size=(200, 1))
+    new_Y = np.column_stack([new_X[:, 0] + rng.exponential(size=200), new_X[:, 0] ** 2 + rng.normal(size=200)])
+    new = model.calibrate(new_X, new_Y).trained_.calibration
     assert isinstance(new.factor, SkewedFactor)
     assert new.factor is not new.out_of_sample
+    weighted = model.calibrate(new_X, new_Y, weight=np.arange(200.0)).trained_.calibration.factor
+    assert weighted.weights.shape == (200, 2)
+    kstonet.save(model, tmp_path / "weighted.kstonet")
+    np.testing.assert_array_equal(kstonet.load(tmp_path / "weighted.kstonet").predict_interval(X), model.predict_interval(X))
     assert model.calibrate().trained_.calibration.factor is new.out_of_sample
+    with pytest.raises(ValueError, match="weight is given without rows"):
+        model.calibrate(weight=[1.0])

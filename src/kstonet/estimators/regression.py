@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from kstonet._checks import both_or_neither
+from kstonet._checks import both_or_neither, check_not_negative, check_numbers
 from kstonet.estimators.base import RESIDUALS, BaseStoNet
 from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
 from kstonet.problem import Rows
@@ -119,7 +119,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         X = self._check_X(X)
         return self.trained_.distribution(X, order)
 
-    def predict_interval(self, X: Any, coverage: Any = 0.95, kind: str = "prediction") -> np.ndarray:
+    def predict_interval(self, X: Any, coverage: Any = 0.95, kind: str = "prediction", *, groups: Any = None) -> np.ndarray:
         """Intervals for new observations, or for their mean.
 
         Parameters
@@ -130,6 +130,8 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
             Probability with which an interval is to cover.
         kind : {"prediction", "confidence"}, default="prediction"
             "prediction" covers a new observation, "confidence" its mean: without the noise.
+        groups : array-like of shape (n_samples,), optional
+            The groups of the rows, after a calibration by groups: see :meth:`calibrate`.
 
         Returns
         -------
@@ -137,7 +139,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         of their own after the first
         """
         X = self._check_X(X)
-        return self.trained_.interval(X, coverage, kind)
+        return self.trained_.interval(X, coverage, kind, None if groups is None else _groups(groups, len(X)))
 
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> np.ndarray:
         """Quantiles of new observations, shape (n_samples, n_quantiles) or (n_samples, n_targets, n_quantiles)."""
@@ -151,7 +153,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         """Draw new observations, shape (n_rows, n_samples) or (n_rows, n_targets, n_samples)."""
         return self.predict_dist(X).sample(n_samples, random_state)
 
-    def calibrate(self, X: Any = None, y: Any = None) -> Self:
+    def calibrate(self, X: Any = None, y: Any = None, *, weight: Any = None, groups: Any = None) -> Self:
         """Calibrate the intervals by conformal prediction, with rows the model was not fitted on.
 
         The half-width of an interval is the predicted standard deviation times a quantile of the scores abs(y - mean)/std.
@@ -163,6 +165,14 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         X, y : array-like, optional
             Rows the model was not fitted on: split conformal prediction, with its finite-sample guarantee whatever the
             distribution of the errors.
+        weight : array-like of shape (n_samples,), optional
+            How much more often a row like this one will occur among new rows than among these, up to a factor: the ratio of the
+            densities of X where it has shifted, known or estimated; or weights that fall with the age of the rows of a series.
+            Weighted conformal prediction: coverage holds for the new distribution of X, with symmetric intervals.
+        groups : array-like of shape (n_samples,), optional
+            Groups of the rows, numbers or strings (Mondrian conformal prediction). ``predict_interval(X, groups=...)`` then
+            covers within every group; a group of fewer than coverage/(1 - coverage) rows has infinite intervals, and one that
+            is not among these has those of all rows together.
 
         Returns
         -------
@@ -175,5 +185,27 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
             X = self._check_X(X)
             self._refuse_training_rows(X)
             _say_what_few_rows_allow(len(X))
-        self.trained_ = self.trained_.calibrated(X, y)
+            weight = None if weight is None else _calibration_weights(weight, len(X))
+            groups = None if groups is None else _groups(groups, len(X))
+        elif weight is not None or groups is not None:
+            name = "groups" if weight is None else "weight"
+            raise ValueError(f"{name} is given without rows: {name} belongs to the rows X and y of a calibration.")
+        self.trained_ = self.trained_.calibrated(X, y, weight, groups)
         return self
+
+
+def _calibration_weights(weight: Any, n: int) -> np.ndarray:
+    """One weight per calibration row, not negative and not all zero."""
+    weights = check_numbers("weight", weight)
+    check_not_negative("weight", weights, "a row cannot occur less than never")
+    if weights.shape != (n,) or not weights.any():
+        raise ValueError(f"weight has shape {weights.shape}; it must be ({n},), one number per row of X, not all of them zero.")
+    return weights
+
+
+def _groups(groups: Any, n: int) -> np.ndarray:
+    """One label per row; labels of any type but numbers become strings."""
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups has shape {labels.shape}; it must be ({n},), one group per row of X.")
+    return labels if labels.dtype.kind in "biuf" else labels.astype(str)

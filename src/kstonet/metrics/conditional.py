@@ -30,6 +30,14 @@ class PartialCoverage:
         Mean width of the intervals.
     count : ndarray of int of shape (parts,)
         Number of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet.metrics import PartialCoverage
+    >>> found = PartialCoverage(np.array(["a", "b"]), np.array([0.95, 0.8]), np.ones(2), np.array([300, 100]))
+    >>> found.worst, found.standard_error.round(3)
+    (0.8, array([0.016, 0.028]))
     """
 
     parts: NDArray[Any]

@@ -128,6 +128,10 @@ def _check_intervals(calibration: IntervalCalibration, outputs: int, features: i
         if isinstance(factor, ConformalFactor | SkewedFactor):
             expect(factor.scores.shape[1:] in ((), (outputs,)), "conformal scores and targets differ in number")
             expect(factor.df is None or factor.df > 2.0, "the scores belong to a distribution without a variance")
+    labels = () if calibration.groups is None else calibration.groups
+    expect(len(labels) == len(calibration.group_factors), "groups and their factors differ in number")
+    for own in calibration.group_factors:
+        expect(own.scores.shape[1:] in ((), (outputs,)), "conformal scores and targets differ in number")
     if calibration.local is not None:
         expect(len(calibration.local.intercept) == outputs, "the local noise and the targets differ in number")
         expect((calibration.local.bounds[0] <= calibration.local.bounds[1]).all(), "the local noise has no range")

@@ -22,19 +22,20 @@ from kstonet.settings import TrainingSettings
 from kstonet.targets import NumericTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.training import train
+from kstonet.tuning.fast import FEWEST_ROWS
 
 FEW_ROWS, FOLDS = 200, 10  # a choice from more rows hardly fits them
 
 
 def refit_folds(n: int) -> int:
-    """How many times choice and training are done again; 0 where the rows are enough for one choice.
+    """How many times choice and training are done again; 0 where the rows are enough for one choice, or too few for any.
 
     Examples
     --------
     >>> refit_folds(50), refit_folds(1000)
     (10, 0)
     """
-    return FOLDS if n < FEW_ROWS else 0
+    return FOLDS if FEWEST_ROWS <= n < FEW_ROWS else 0
 
 
 def refitted_predictions(

@@ -56,12 +56,18 @@ class IntervalCalibration:
         The factor that the training rows gave, predicted out of sample.
     local : LocalScale, optional
         What multiplies the standard deviations at a row; None where they are as the noise model says.
+    groups : ndarray, optional
+        Groups of rows with factors of their own, from a later calibration.
+    group_factors : tuple of ConformalFactor
+        The factors, in the order of ``groups``.
     """
 
     noise: NoiseModel
     factor: Factor
     out_of_sample: ConformalFactor | SkewedFactor | None = None
     local: LocalScale | None = None
+    groups: np.ndarray | None = None
+    group_factors: tuple[ConformalFactor, ...] = ()
 
     @classmethod
     def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> Self:

@@ -57,7 +57,7 @@ def unit_scale(df: float) -> float:
     return 1.0 if np.isinf(df) else float(np.sqrt((df - 2.0) / df))
 
 
-@storable(scores="nonnegative n | nonnegative n k", df="extended")
+@storable(scores="nonnegative n | nonnegative n k", df="extended", weights="nonnegative n | nonnegative n k")
 @dataclass(frozen=True)
 class ConformalFactor(Symmetric):
     """Quantiles of the scores |y - mean|/std of rows the model was not fitted on (split conformal prediction).
@@ -73,6 +73,9 @@ class ConformalFactor(Symmetric):
         Sorted along the first axis.
     df : float, optional
         Degrees of freedom of the distribution that the scores were standardised for.
+    weights : ndarray like ``scores``, optional
+        How much more often a row like this one occurs among new rows than among these (weighted conformal prediction,
+        Tibshirani et al. 2019). A new row is taken to weigh Σw²/Σw, the mean weight of new rows.
 
     Examples
     --------
@@ -86,18 +89,32 @@ class ConformalFactor(Symmetric):
 
     scores: np.ndarray
     df: float | None = None
+    weights: np.ndarray | None = None
 
     @classmethod
-    def of(cls, residuals: np.ndarray, std: np.ndarray, df: float | None = None) -> ConformalFactor:
-        """From residuals and the standard deviations predicted for them."""
-        return cls(np.sort(np.abs(residuals) / np.maximum(std, 1e-300), axis=0), df)
+    def of(
+        cls, residuals: np.ndarray, std: np.ndarray, df: float | None = None, weight: np.ndarray | None = None
+    ) -> ConformalFactor:
+        """From residuals, the standard deviations predicted for them, and weights (n,) of the rows."""
+        scores = np.abs(residuals) / np.maximum(std, 1e-300)
+        if weight is None:
+            return cls(np.sort(scores, axis=0), df)
+        order = np.argsort(scores, axis=0, kind="stable")
+        return cls(np.take_along_axis(scores, order, axis=0), df, np.asarray(weight[order] / weight.mean()))
 
     def __call__(self, coverage: np.ndarray) -> np.ndarray:
         """Half-width in standard deviations; shape of ``coverage``, with one more axis (k,) for several outputs."""
         n, coverage = len(self.scores), np.asarray(coverage)
-        rank = np.ceil((n + 1) * coverage - 1e-9).astype(int)
         padded = np.concatenate([np.zeros_like(self.scores[:1]), self.scores, np.full_like(self.scores[:1], np.inf)])
-        factor = np.asarray(padded[np.clip(rank, 0, n + 1)])
+        if self.weights is None:
+            rank = np.ceil((n + 1) * coverage - 1e-9).astype(int)
+            factor = np.asarray(padded[np.clip(rank, 0, n + 1)])
+        else:
+            weights = self.weights.reshape(n, -1)
+            shares = np.cumsum(weights, axis=0) / (n + (weights**2).mean(axis=0))  # the weights have mean one
+            columns = zip(padded.reshape(n + 2, -1).T, shares.T, strict=True)
+            found = [column[1 + np.searchsorted(share, coverage - 1e-9)] for column, share in columns]
+            factor = np.stack(found, axis=-1).reshape((*coverage.shape, *self.scores.shape[1:]))
         if self.df is None:
             return factor
         beyond = _beyond(coverage, self.df, n).reshape(*coverage.shape, *(1,) * (self.scores.ndim - 1))
@@ -109,7 +126,7 @@ def _beyond(coverage: np.ndarray, df: float, n: int) -> np.ndarray:
     return np.asarray(np.maximum(StudentFactor(df)(coverage), t.ppf(0.5 + 0.5 * coverage, max(n - 1, 1))))
 
 
-@storable(scores="float n k")
+@storable(scores="float n k", df="extended")
 @dataclass(frozen=True)
 class SkewedFactor:
     """Quantiles of the signed scores (y - mean)/std of rows the model was not fitted on: intervals with two tails of their own.

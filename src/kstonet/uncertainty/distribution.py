@@ -86,6 +86,11 @@ class PredictiveDistribution:
         """The distribution of the mean alone: without the noise, and normal, for confidence intervals."""
         return PredictiveDistribution(self.means, {s: p for s, p in self.parts.items() if s != NOISE}, self.single)
 
+    def take(self, rows: np.ndarray, factor: Factor | None) -> PredictiveDistribution:
+        """The distribution at some of the rows, with another factor."""
+        parts = {source: part[rows] for source, part in self.parts.items()}
+        return PredictiveDistribution(self.means[rows], parts, self.single, self.df, factor)
+
     def interval(self, coverage: Any = 0.95) -> np.ndarray:
         """Central intervals.
 
