@@ -22,6 +22,7 @@ from kstonet.targets import ClassTargets
 from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
 from kstonet.tuning.choice import Choice
 from kstonet.tuning.screening_ridge import best_ridge
+from kstonet.tuning.shared_unit import with_shared_unit
 from kstonet.tuning.stationary import FAMILIES
 
 FEWEST_ROWS = 10  # fewer have nothing to choose by
@@ -137,7 +138,8 @@ def _kernels(
     if free:
         classes = isinstance(problem.targets, ClassTargets)
         options: dict[str, Any] = {"classification": classes, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
-        return automatic_choice(problem.X, columns, problem.weights, seed, **options)
+        found = automatic_choice(problem.X, columns, problem.weights, seed, **options)
+        return with_shared_unit(problem, columns, found, names, seed) if classes else found
     made = [
         make_kernel(
             name,
