@@ -16,11 +16,13 @@ from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 from kstonet.gram import Kernel, make_kernel
+from kstonet.gram.planning import LARGEST_INVERSE
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, units_given
 from kstonet.targets import ClassTargets
 from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
 from kstonet.tuning.choice import Choice
+from kstonet.tuning.density import at_density
 from kstonet.tuning.screening_ridge import best_ridge
 from kstonet.tuning.shared_unit import with_shared_unit
 from kstonet.tuning.stationary import FAMILIES
@@ -139,7 +141,9 @@ def _kernels(
         classes = isinstance(problem.targets, ClassTargets)
         options: dict[str, Any] = {"classification": classes, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
         found = automatic_choice(problem.X, columns, problem.weights, seed, **options)
-        return with_shared_unit(problem, columns, found, names, seed) if classes else found
+        if classes:
+            found = with_shared_unit(problem, columns, found, names, seed)
+        return _at_density(found, problem, columns, seed, n_jobs, widths=True)
     made = [
         make_kernel(
             name,
@@ -150,7 +154,14 @@ def _kernels(
         )
         for name in names
     ]
-    return _judged(made, problem, columns, seed)
+    return _at_density(_judged(made, problem, columns, seed), problem, columns, seed, n_jobs, widths=False)
+
+
+def _at_density(found: Choice, problem: Problem, columns: np.ndarray, seed: int, n_jobs: int, *, widths: bool) -> Choice:
+    """Where there are many more rows than the choice has seen, with widths and ridges for so many."""
+    if len(problem.X) <= LARGEST_INVERSE or problem.rows.pairwise:
+        return found
+    return at_density(found, problem.X, columns, problem.weights, seed, widths=widths, n_jobs=n_jobs)
 
 
 def _judged(kernels: list[Kernel], problem: Problem, columns: np.ndarray, seed: int) -> Choice:

@@ -15,9 +15,10 @@ import numpy as np
 from kstonet.problem import Problem
 from kstonet.solvers.softmax import log_proba
 from kstonet.targets import ClassTargets
-from kstonet.tuning.automatic import FEW_ROWS, MOST_ROWS, WIDTHS, Candidate, Rows
+from kstonet.tuning.automatic import FEW_ROWS, MOST_ROWS
 from kstonet.tuning.choice import Choice
-from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, ridge_fit
+from kstonet.tuning.judging import WIDTHS, Candidate, Rows
+from kstonet.tuning.screening_ridge import RidgeFit, best_ridge, ridge_fit
 from kstonet.tuning.stationary import FAMILIES, Family
 from kstonet.uncertainty.logits import best_temperature
 
@@ -57,7 +58,7 @@ def with_shared_unit(problem: Problem, columns: np.ndarray, found: Choice, names
     codes = problem.outputs[order[:MOST_ROWS]]
     unit = spread / np.sqrt(np.mean(spread**2))
     starts = [_best_width(few, FAMILIES[name], unit) for name in TRIED if name in names]
-    judged = [most.judge_again(start) for start in starts if start is not None]
+    judged = [most.judge(start) for start in starts if start is not None]
     ranked = [(left_out_log_loss(most, one.fit, codes), one) for one in judged if one is not None]
     kernel, ridge = found.kernels[0], found.ridges[0]
     present = ridge_fit(np.asarray(kernel(most.X, most.X)), most.Y, ridge, most.weights)
@@ -67,7 +68,7 @@ def with_shared_unit(problem: Problem, columns: np.ndarray, found: Choice, names
     before = left_out_log_loss(most, present, codes)
     if loss >= before:
         return replace(found, table=[*found.table, best.row()])
-    best = most.with_other_ridges(best)
+    best = most.with_best_ridge(best)
     reason = (
         f"{best.family.name} in the unit that the features share, ridge {best.fit.ridge:.3g}: a log loss of {loss:.3g} on "
         f"{len(codes)} rows that were left out, {before:.3g} with standardised features ({found.reason})"
@@ -89,5 +90,10 @@ def left_out_log_loss(rows: Rows, fit: RidgeFit, codes: np.ndarray) -> float:
 def _best_width(rows: Rows, family: Family, unit: np.ndarray) -> Candidate | None:
     """One width for all features; very small and very large ones are left to learned scales."""
     typical = family.width(rows.X, unit)
-    tried = [rows.judge(family, unit / (typical * width), "shared unit", RIDGES, MIDDLE) for width in WIDTHS[1:4]]
-    return min((one for one in tried if one is not None), key=lambda one: one.fit.score, default=None)
+    tried = []
+    for width in WIDTHS[1:4]:
+        scales = unit / (typical * width)
+        fit = best_ridge(family.matrix(rows.X, scales), rows.Y, rows.weights)
+        if fit is not None:
+            tried.append(Candidate(family, scales, "shared unit", fit, np.log(scales)))
+    return min(tried, key=lambda one: one.score, default=None)

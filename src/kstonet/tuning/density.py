@@ -1,0 +1,135 @@
+"""Width and ridge for many rows, judged where rows are as dense as they are.
+
+Kernels are chosen on 1,600 rows. Where there are many times as many, neighbours are nearer, and show structure that a kernel of
+the chosen width, or a ridge of the chosen size, smooths away. Some neighbourhoods of rows have the density of all rows at the
+price of few, and the leave-one-out errors of ridge regressions within them say which way to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from kstonet.gram import Kernel
+from kstonet.tuning.choice import Choice
+from kstonet.tuning.screening_ridge import RidgeFit, ridge_fit
+
+NEIGHBOURHOODS, ROWS = 6, 800
+WIDTH, RIDGE = 0.6, 1.0 / 3.0  # factors of a step
+GAIN = 0.003  # share of the error that a step has to gain
+MOST_STEPS = 6
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """The rows nearest to one of them."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    weights: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A kernel with a ridge, and its regressions in all neighbourhoods."""
+
+    kernel: Kernel
+    ridge: float
+    fits: tuple[RidgeFit, ...]
+
+    @property
+    def score(self) -> float:
+        """Mean squared leave-one-out error."""
+        return float(np.mean([fit.score for fit in self.fits])) if self.fits else np.inf
+
+
+def at_density(
+    choice: Choice,
+    X: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None,
+    seed: int,
+    *,
+    widths: bool = True,
+    n_jobs: int | None = None,
+) -> Choice:
+    """The choice with widths and ridges that suit the density of the rows.
+
+    Parameters
+    ----------
+    choice : Choice
+        From fewer rows.
+    X, Y, weights : ndarray
+        All rows, standardised, of positive weight.
+    seed : int
+        Seed of the neighbourhoods.
+    widths : bool, default=True
+        Whether widths may change, or ridges alone.
+    n_jobs : int, optional
+        Number of threads; the result does not depend on it.
+
+    Returns
+    -------
+    Choice
+    """
+    if not choice.signal:
+        return choice
+    places = neighbourhoods(choice.kernel, X, Y, weights, seed)
+
+    def judged(kernel: Kernel, ridge: float) -> Judged:
+        def fit(place: Neighbourhood) -> RidgeFit | None:
+            return ridge_fit(np.asarray(kernel(place.X, place.X)), place.Y, ridge, place.weights)
+
+        fits = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fit)(place) for place in places)
+        return Judged(kernel, ridge, tuple(fits) if all(one is not None for one in fits) else ())
+
+    pairs = zip(choice.kernels, choice.ridges, strict=True)
+    ends = sorted((_climb(judged(kernel, ridge), judged, widths) for kernel, ridge in pairs), key=lambda end: end.score)
+    if not np.isfinite(ends[0].score):
+        return choice
+    ends = [end for end in ends if np.isfinite(end.score)]
+    size = sum(len(place.X) for place in places)
+    rows = [{"kernel": type(end.kernel).__name__, "ridge": end.ridge, "score": end.score, "rows": size} for end in ends]
+    best = ends[0]
+    scales = "" if not widths else f" {type(best.kernel).__name__} with its width and"
+    return replace(
+        choice,
+        kernels=tuple(end.kernel for end in ends),
+        ridges=tuple(end.ridge for end in ends),
+        strengths=tuple(float(np.sqrt(np.mean([fit.strength**2 for fit in end.fits]))) for end in ends),
+        noises=tuple(float(np.sqrt(end.score)) for end in ends),
+        table=[*choice.table, *rows],
+        reason=f"{choice.reason}; at the density of all rows,{scales} ridge {best.ridge:.3g}",
+    )
+
+
+def neighbourhoods(
+    kernel: Kernel, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, seed: int
+) -> Sequence[Neighbourhood]:
+    """Rows around some random ones: those with the largest kernel values."""
+    centres = np.random.default_rng([seed, 2]).permutation(len(X))[:NEIGHBOURHOODS]
+    found = []
+    for centre in centres:
+        near = np.argsort(-np.asarray(kernel(X, X[centre : centre + 1]))[:, 0], kind="stable")[:ROWS]
+        found.append(Neighbourhood(X[near], Y[near], None if weights is None else weights[near]))
+    return found
+
+
+def _climb(start: Judged, judged: Callable[[Kernel, float], Judged], widths: bool) -> Judged:
+    """The best within reach: steps in width and ridge while they gain."""
+    best = start
+    for _ in range(MOST_STEPS):
+        steps = [(best.kernel, best.ridge * RIDGE), (best.kernel, best.ridge / RIDGE)]
+        scales = best.kernel.length_scale
+        if widths and scales is not None:
+            for factor in (WIDTH, 1.0 / WIDTH):
+                narrower = replace(best.kernel, length_scale=tuple(factor * scale for scale in scales))
+                steps.append((narrower, best.ridge))
+        tried = min((judged(*step) for step in steps), key=lambda one: one.score)
+        if not tried.score < (1.0 - GAIN) * best.score:
+            return best
+        best = tried
+    return best

@@ -1,0 +1,68 @@
+"""Width and ridge at the density of all rows, against the errors of regressions on all of them."""
+
+import numpy as np
+import pytest
+
+from kstonet import KStoNetRegressor
+from kstonet import problem as problem_module
+from kstonet.gram import planning
+from kstonet.gram.kernels import RBF
+from kstonet.tuning import fast
+from kstonet.tuning.choice import Choice
+from kstonet.tuning.density import ROWS, at_density, neighbourhoods
+from kstonet.tuning.screening_ridge import ridge_fit
+
+RNG = np.random.default_rng(0)
+N = 1500
+X = RNG.uniform(-3, 3, size=(N, 1))
+Y = np.sin(12 * X) + 0.1 * RNG.normal(size=(N, 1))
+WIDE = Choice((RBF(length_scale=(1.5,), gamma=0.5),), (1.0,), (1.0,), (1.0,), True, [], "few rows")
+
+
+def error(choice):
+    return ridge_fit(np.asarray(choice.kernel(X, X)), Y, choice.ridges[0]).score
+
+
+def test_structure_that_few_rows_do_not_show_is_found():
+    found = at_density(WIDE, X, Y, None, 0)
+    assert found.kernel.length_scale[0] < 0.7
+    assert error(found) < 0.05 < 0.5 < error(WIDE)
+    assert "density of all rows" in found.reason
+    assert len(found.table) == 1
+
+
+def test_widths_that_were_given_stay():
+    given = Choice((RBF(length_scale=(0.2,), gamma=0.5),), (30.0,), (1.0,), (1.0,), True, [], "few rows")
+    found = at_density(given, X, Y, None, 0, widths=False)
+    assert found.kernel == given.kernel
+    assert found.ridges[0] < given.ridges[0]
+    assert error(found) < error(given)
+
+
+def test_what_is_good_already_stays():
+    good = at_density(WIDE, X, Y, None, 0)
+    again = at_density(good, X, Y, None, 1)
+    assert error(again) < 1.1 * error(good)
+    nothing = Choice(WIDE.kernels, (1e3,), (1.0,), (1.0,), False, [], "no signal")
+    assert at_density(nothing, X, Y, None, 0) is nothing
+
+
+def test_the_result_does_not_depend_on_the_threads():
+    one, two = (at_density(WIDE, X, Y, np.ones(N), 0, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert one.kernels == two.kernels
+    assert one.noises == two.noises
+
+
+def test_neighbourhoods_are_those_of_the_kernel():
+    place = neighbourhoods(WIDE.kernel, X, Y, np.arange(N) + 1.0, 0)[0]
+    assert len(place.X) == len(place.weights) == ROWS
+    inside = (X[:, 0] >= place.X.min()) & (X[:, 0] <= place.X.max())
+    assert inside.sum() == pytest.approx(ROWS, abs=2)  # an interval of the line
+
+
+def test_fits_of_many_rows_use_it(monkeypatch):
+    for module in (planning, problem_module, fast):
+        monkeypatch.setattr(module, "LARGEST_INVERSE", 1000)
+    model = KStoNetRegressor(random_state=0, residuals=None).fit(X, Y[:, 0])
+    assert "density of all rows" in model.tuning_["reason"]
+    assert model.score(X, np.sin(12 * X[:, 0])) > 0.97
