@@ -17,7 +17,7 @@ SHORT = {"residuals": None, "random_state": 0}
 def test_everything_left_out_is_chosen_and_said():
     model = KStoNetRegressor(random_state=0).fit(X, Y)
     assert set(model.tuned_) == {
-        "kernel", "gamma", "length_scale", "C", "loss", "epsilon", "hidden_layer_sizes", "max_iter", "n_average",
+        "kernel", "gamma", "length_scale", "C", "loss", "epsilon", "hidden_layer_sizes", "max_iter", "n_average", "residuals",
     }  # fmt: skip
     assert model.tuned_["loss"] == "squared"
     assert "leave-one-out" in model.tuning_["reason"]

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -82,8 +81,8 @@ def automatic_choice(
     kernels : sequence of str
         Names of the families to choose from.
     thorough : bool
-        Whether the leave-one-out error guides the scales of three families, for more steps and on two sets of up to
-        ``THOROUGH_ROWS`` rows: several times the price, for a better relevance of the features.
+        Whether the leave-one-out error guides the scales of three families, for more steps and on up to ``THOROUGH_ROWS`` rows:
+        several times the price, for a better relevance of the features.
     n_jobs : int, optional
         Number of threads, as in joblib; the result does not depend on it.
 
@@ -149,14 +148,11 @@ def automatic_choice(
     if many and (n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1)):
         finalists = finalists[: FINALISTS if plenty else LAST]
         rows = THOROUGH_ROWS if thorough else MIDDLE_ROWS if plenty else MORE_ROWS
-        guides = [every.take(order[max(0, n - rows) :])]
-        if thorough and n > rows:
-            guides.append(every.take(order[:rows]))
+        last = every.take(order[max(0, n - rows) :])
         steps = PLENTY_STEPS if plenty else NEXT_STEPS
-        polished = each(lambda work: most.judge(work[0].learned(work[1], "loo", steps)), product(guides, finalists))
+        polished = each(lambda start: most.judge(last.learned(start, "loo", steps)), finalists)
         of_family = {one.family.name: one for one in finalists}
         pairs = [(of_family[one.family.name], one) for one in polished]
-        pairs += [two for two in combinations(polished, 2) if two[0].family is two[1].family]
         blends = each(lambda pair: most.judge(pair[0].blended(pair[1])), pairs)
         finalists = polished + blends + (each(most.judge, finalists) if n > MORE_ROWS else finalists)
 
