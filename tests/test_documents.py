@@ -147,9 +147,9 @@ def test_the_measured_coverage_is_that_of_the_results():
         exact = [float(cell.split(" ")[0]) for cell in measured[name]]
         assert [float(cell) for cell in shown] == pytest.approx(exact, abs=0.051), name
     uci = rows_of(text_of(ROOT / "experiments" / "results" / "uci.md"))
-    defaults = [row for row in uci if len(row) == 11 and row[1] == "defaults"]
+    fixed = [row for row in uci if len(row) == 11 and row[1] == "fixed"]
     shown = [row for row in rows_of(page, "## UCI sets") if len(row) == 6][2:]
-    assert sorted(" / ".join(row[1:4]) + row[4] for row in shown) == sorted(row[8] + row[9] for row in defaults)
+    assert sorted(" / ".join(row[1:4]) + row[4] for row in shown) == sorted(row[8] + row[9] for row in fixed)
 
 
 # -- language ------------------------------------------------------------------------------------------------------------------

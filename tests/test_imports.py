@@ -13,9 +13,9 @@ ROOT = Path(kstonet.__file__).parent
 
 # A part may import from the parts before it, and from itself.
 ORDER = [
-    "_arrays", "_registry", "_records", "_words", "_files", "_progress", "_checks", "scaling", "metrics", "gram", "solvers",
-    "imputation", "layers", "storage", "network", "noise", "initialisation", "class_start", "iro", "checkpoint", "uncertainty",
-    "targets", "trained", "problem", "settings", "observers", "training", "tuning", "estimators", "tables", "plotting",
+    "_arrays", "_registry", "_records", "_words", "_files", "_progress", "_checks", "tables", "scaling", "metrics", "gram",
+    "solvers", "imputation", "layers", "storage", "network", "noise", "initialisation", "class_start", "iro", "checkpoint",
+    "uncertainty", "targets", "trained", "problem", "settings", "observers", "training", "tuning", "estimators", "plotting",
     "persistence", "onnx_export", "report", "datasets", "demo", "cli",
     "baselines",  # deprecated: forwards to experiments
 ]  # fmt: skip

@@ -206,7 +206,7 @@ def test_a_fitted_regressor_reads_no_parameter(estimator):
             model.predict_interval(X_NEW, [0.5, 0.9]), model.predict_interval(X_NEW, kind="confidence"),
             model.predict_quantiles(X_NEW), model.predict_var(X_NEW),
             model.predict_dist(X_NEW, order=2).std, model.sample_y(X_NEW, 3), model.transform(X_NEW), model.score(X, Y),
-            model.calibrate(X, Y).predict_interval(X_NEW), model.calibrate().predict_interval(X_NEW),
+            model.calibrate(X + 0.01, Y).predict_interval(X_NEW), model.calibrate().predict_interval(X_NEW),
         ]  # fmt: skip
 
     before = answers()

@@ -81,3 +81,16 @@ def low_precision(reference: Array) -> Any:
 def machine_epsilon(dtype: Any) -> float:
     """Unit round-off of a NumPy or torch floating dtype."""
     return 2.0**-23 if "float32" in str(dtype) else 2.0**-52
+
+
+def rows_in(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which rows are equal to one of others; standardising rounds equal rows in the same way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows_in(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[3.0, 4.0]]))
+    array([False,  True])
+    """
+    known = {row.tobytes() for row in np.ascontiguousarray(others)}
+    return np.array([row.tobytes() in known for row in np.ascontiguousarray(rows)])

@@ -113,6 +113,20 @@ def write(text: str) -> None:
     sys.stderr.flush()
 
 
+def moving(line: str) -> None:
+    """A line that the next one replaces on a terminal; elsewhere a line like others.
+
+    Examples
+    --------
+    >>> from kstonet._progress import moving
+    >>> moving("trained 3 of 9")
+    """
+    if sys.stderr.isatty():
+        write(f"\r\x1b[K{line[: max(0, shutil.get_terminal_size().columns - 1)]}")
+    else:
+        write(f"{line}\n")
+
+
 def status(line: str, *, final: bool = False) -> None:
     """A line that is rewritten in place on a terminal; elsewhere, such as in a log, only the final one is written.
 

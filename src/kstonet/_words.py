@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 SHOWN = 5  # items of a list in a message
@@ -30,6 +31,19 @@ def quoted(names: Iterable[str]) -> str:
     "'a', 'b'"
     """
     return some([repr(name) for name in names])
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question that names the nearest of some names, to go on a message; empty where none is near.
+
+    Examples
+    --------
+    >>> did_you_mean("mgp", ["mpg", "weight"]), did_you_mean("MPG", ["mpg"]), did_you_mean("x", ["mpg"])
+    (" Did you mean 'mpg'?", " Did you mean 'mpg'?", '')
+    """
+    lower = {each.lower(): each for each in map(str, known)}
+    near = get_close_matches(name.lower(), lower, n=1)
+    return f" Did you mean {lower[near[0]]!r}?" if near else ""
 
 
 def rows(numbers: Sequence[Any]) -> str:

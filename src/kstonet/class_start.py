@@ -27,33 +27,49 @@ LEAST_RESIDUAL = 0.5  # for the penalty of the head: few rows that are told apar
 STRAIGHT = {"softplus": 3.0, "relu": 3.0, "gelu": 3.0}  # where activations with a flat end are nearly straight lines
 
 
-def class_units(n_classes: int) -> int:
+def class_units(n_classes: int, ordinal: bool = False) -> int:
     """Units for a number of classes: one for two, one each for more, ``MOST_UNITS`` for very many.
+
+    Ordered classes have one for every step of the order.
 
     Examples
     --------
-    >>> [class_units(k) for k in (2, 3, 26, 1000)]
-    [1, 3, 26, 64]
+    >>> [class_units(k) for k in (2, 3, 26, 1000)], class_units(5, ordinal=True)
+    ([1, 3, 26, 64], 4)
     """
-    return 1 if n_classes == 2 else min(n_classes, MOST_UNITS)
+    return min(n_classes - 1 if ordinal or n_classes == 2 else n_classes, MOST_UNITS)
+
+
+def residual_share(n_classes: int) -> float:
+    """Standard deviation of the indicator of one class among many, over that of one of two.
+
+    A logit of K classes has residuals of the size √((1 - 1/K)/K) at most on average, and its gradients are as small; a penalty
+    made for residuals of 1/2 would leave no weights for very many classes.
+
+    Examples
+    --------
+    >>> [round(residual_share(k), 3) for k in (2, 10, 1000)]
+    [1.0, 0.6, 0.063]
+    """
+    return 2.0 * float(np.sqrt(n_classes - 1)) / n_classes
 
 
 def class_latents(
     rng: np.random.Generator, indicators: np.ndarray, weights: np.ndarray | None, units: int, activation: Activation
 ) -> np.ndarray:
-    """Latent values (n, units): standardised indicators of the classes, or mixtures of them where units and classes differ.
+    """Latent values (n, units): standardised indicators, or mixtures of them where there are more or fewer units.
 
     Parameters
     ----------
     rng : Generator
         Source of the mixtures.
     indicators : ndarray of shape (n, k)
-        One column per class.
+        One column per class; one alone for two classes; for ordered classes, one per step: whether a row is above it.
     weights : ndarray of shape (n,), optional
         Sample weights.
     units : int
-        As many as classes: one each (for two classes, one is enough). Fewer: random orthogonal mixtures of all classes. More:
-        the others are random mixtures, where the activation bends.
+        As many as columns: one each. Fewer: random orthogonal mixtures of all columns. More: the others are random mixtures,
+        where the activation bends.
     activation : Activation
         The values of a class lie where it is nearly straight.
     """
@@ -61,8 +77,6 @@ def class_latents(
     spread = np.sqrt(np.maximum(frequency * (1.0 - frequency), 1.0 / len(indicators) ** 2))
     values = (indicators - frequency) / spread
     k = values.shape[1]
-    if k == 2:
-        values, k = values[:, 1:], 1
     if units < k:
         mixtures, _ = np.linalg.qr(rng.normal(size=(k, units)))
     else:
@@ -86,7 +100,7 @@ def class_start(
     rows : TrainingRows
         The training rows.
     indicators : ndarray of shape (n, k)
-        One column per class.
+        As in :func:`class_latents`.
     activation : Activation
         Activation function of the head's inputs.
 
@@ -95,16 +109,25 @@ def class_start(
     tuple of Network and tuple of ndarray
     """
     latents = class_latents(rng, indicators, rows.weights, network.first.n_outputs, activation)
-    network = network.with_layer(0, left_out=True).with_layer(1, least_residual=LEAST_RESIDUAL)
+    network = network.with_layer(0, left_out=True)
+    share = residual_share(network.head.n_outputs)
+    network = network.with_layer(1, least_residual=LEAST_RESIDUAL, residual_share=share)
     fitted = rows.refitted(network, (latents,))
     first = fitted.first
     assert isinstance(first, RidgeLayer)
     values = first.mean()
     pull = fitted.head.with_noise(1.0).score_input(values, rows.outputs)
-    ratio = _size(latents - values) / max(_size(pull), 1e-6)
-    noise = LATENT_NOISE * max(float(values.std(axis=0).mean()), 1e-6)
+    ratio = _size(latents - values, rows.weights) / max(_size(pull, rows.weights), 1e-6)
+    noise = LATENT_NOISE * max(_spread(values, rows.weights), 1e-6)
     return Network((replace(first, ratio=max(ratio, 1e-3), latent_noise=noise), *fitted.uppers)), (latents,)
 
 
-def _size(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
+def _size(values: np.ndarray, weights: np.ndarray | None) -> float:
+    """Root mean square."""
+    return float(np.sqrt(np.average((values**2).mean(axis=1), weights=weights)))
+
+
+def _spread(values: np.ndarray, weights: np.ndarray | None) -> float:
+    """Mean standard deviation of the columns."""
+    centred = values - np.average(values, axis=0, weights=weights)
+    return float(np.sqrt(np.average(centred**2, axis=0, weights=weights)).mean())

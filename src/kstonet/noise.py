@@ -6,6 +6,8 @@ import numpy as np
 
 from kstonet.network import Network
 
+MOST_SLOPES = 20_000_000  # rows · units · outputs whose slopes are computed
+
 
 def output_slopes(network: Network, values: tuple[np.ndarray, ...]) -> np.ndarray:
     """Largest |∂ output / ∂ Y₁| of every observation, by the chain rule through the layers above the first."""
@@ -20,5 +22,6 @@ def output_slopes(network: Network, values: tuple[np.ndarray, ...]) -> np.ndarra
 def automatic_noise(network: Network, values: tuple[np.ndarray, ...], outputs: np.ndarray) -> float:
     """σ² (or the temperature of a classification head) for the current fit."""
     residual = network.head.residual(values[-1], outputs)
-    slope = float(np.sqrt(np.mean(output_slopes(network, values) ** 2)))
+    some = max(1, values[0].size * values[-1].shape[1] // MOST_SLOPES)  # a typical slope needs no more rows
+    slope = float(np.sqrt(np.mean(output_slopes(network, tuple(layer[::some] for layer in values)) ** 2)))
     return network.first.noise_above(residual, slope)

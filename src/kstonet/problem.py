@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kstonet.gram import DenseGram, Gram, Kernel, make_gram
-from kstonet.gram.memory import DEFAULT_FRACTION, available_memory
+from kstonet.gram import Gram, Kernel, LowRank, RegularisedGram, make_gram
+from kstonet.gram.kernels import RBF
+from kstonet.gram.making import AUTO, GramFactory
+from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, dense_fits, memory_limit
 from kstonet.layers.ridge import RidgeMap
+from kstonet.layers.structured_ridge import StructuredRidgeMap
 from kstonet.scaling import Scaler
-from kstonet.targets import Targets
+from kstonet.targets import Targets, TargetsKind
 
 
 @dataclass(frozen=True)
@@ -28,18 +31,22 @@ class Rows:
         Sample weights.
     pairwise : bool
         Whether X is a kernel matrix, of which a part has fewer columns, too.
+    indicators : ndarray of bool of shape (p,), optional
+        Columns of 0 and 1 that stand for categories and missing values: they are centred, but not scaled.
     """
 
     X: np.ndarray
     y: np.ndarray
     weights: np.ndarray | None = None
     pairwise: bool = False
+    indicators: np.ndarray | None = None
 
     def take(self, rows: np.ndarray, against: np.ndarray | None = None) -> Rows:
         """Some of the rows; the columns of a kernel matrix become those of the rows ``against`` (default: the same rows)."""
         columns = rows if against is None else against
         X = self.X[np.ix_(rows, columns)] if self.pairwise else self.X[rows]
-        return Rows(X, self.y[rows], None if self.weights is None else self.weights[rows], self.pairwise)
+        weights = None if self.weights is None else self.weights[rows]
+        return Rows(X, self.y[rows], weights, self.pairwise, self.indicators)
 
     def that_count(self) -> Rows:
         """Without the rows of weight zero, which do not take part in training."""
@@ -55,37 +62,64 @@ class Grams:
     X : ndarray of shape (n, p)
         Standardised rows.
     solver, device, max_memory
-        As in :func:`kstonet.gram.make_gram`.
+        As in :func:`kstonet.gram.make_gram`; "auto" also considers whether the loss is squared.
     """
 
     X: np.ndarray
-    solver: str = "auto"
+    solver: str | GramFactory = AUTO
     device: str | None = None
     max_memory: float | None = None
-    held: dict[Kernel, Gram] = field(default_factory=dict)
+    held: dict[tuple[Kernel, Any], Gram] = field(default_factory=dict)
     maps: dict[tuple[Kernel, float], RidgeMap] = field(default_factory=dict)
 
-    def allows(self, more: int = 0) -> bool:
-        """Whether a dense Gram of these rows, and ``more`` bytes, fit into the memory; others answer for themselves."""
-        if self.device is not None or self.solver not in ("auto", "dense"):
+    def chosen(self, *, pairwise: bool, squared: bool) -> str | GramFactory:
+        """The solver, with "auto" resolved for a loss."""
+        if self.solver != AUTO:
+            return self.solver
+        options: dict[str, Any] = {"device": self.device, "max_memory": self.max_memory}
+        return choose_solver(len(self.X), pairwise=pairwise, squared=squared, **options)[0]
+
+    def affords_squared(self, *, pairwise: bool) -> bool:
+        """Whether a squared loss is affordable: it inverts a dense matrix, or has a Gram that needs none.
+
+        A device factors whatever matrix it can hold.
+        """
+        chosen = self.chosen(pairwise=pairwise, squared=True)
+        if chosen == "low_rank" or isinstance(chosen, LowRank) or (chosen == "dense" and self.device is not None):
             return True
-        limit = DEFAULT_FRACTION * available_memory() if self.max_memory is None else self.max_memory
-        return DenseGram.bytes_needed(len(self.X)) + more <= limit
+        fits = chosen != "dense" or dense_fits(len(self.X), self.max_memory, squared=True)
+        return len(self.X) <= LARGEST_INVERSE and self.device is None and fits
 
-    def new(self, kernel: Kernel) -> Gram:
-        """A Gram that is not held."""
-        return make_gram(self.X, kernel, solver=self.solver, device=self.device, max_memory=self.max_memory)
+    def check_memory(self, *, pairwise: bool) -> None:
+        """Raise now what :meth:`new` would raise after a long choice: that the Gram does not fit."""
+        chosen = self.chosen(pairwise=pairwise, squared=False)
+        low_rank = LowRank() if chosen == "low_rank" else chosen
+        limit = memory_limit(self.max_memory)
+        if isinstance(low_rank, LowRank):
+            fits = low_rank.bytes_needed(len(self.X), *low_rank.sizes(len(self.X), limit)) <= limit
+        else:
+            fits = chosen != "dense" or self.device is not None or dense_fits(len(self.X), self.max_memory)
+        if not fits:
+            self.new(RBF())
 
-    def of(self, kernel: Kernel) -> Gram:
+    def new(self, kernel: Kernel, *, squared: bool = False) -> Gram:
+        """A Gram that is not held, for a first layer with or without a squared loss."""
+        solver = self.chosen(pairwise=kernel.precomputed, squared=squared)
+        return make_gram(self.X, kernel, solver=solver, device=self.device, max_memory=self.max_memory)
+
+    def of(self, kernel: Kernel, *, squared: bool = False) -> Gram:
         """The Gram of a kernel, made when it is first asked for."""
-        if kernel not in self.held:
-            self.held[kernel] = self.new(kernel)
-        return self.held[kernel]
+        key = (kernel, self.chosen(pairwise=kernel.precomputed, squared=squared))
+        if key not in self.held:
+            self.held[key] = self.new(kernel, squared=squared)
+        return self.held[key]
 
     def ridge_map(self, kernel: Kernel, ridge: float, weights: np.ndarray | None) -> RidgeMap:
         """The map from targets to coefficients of kernel ridge regressions, made when it is first asked for."""
         if (kernel, ridge) not in self.maps:
-            self.maps[kernel, ridge] = RidgeMap(self.of(kernel), ridge, weights)
+            gram = self.of(kernel, squared=True)
+            kind = StructuredRidgeMap if isinstance(gram, RegularisedGram) else RidgeMap
+            self.maps[kernel, ridge] = kind(gram, ridge, weights)
         return self.maps[kernel, ridge]
 
     def clear(self) -> None:
@@ -112,6 +146,8 @@ class Problem:
         Targets as training sees them.
     grams : Grams
         The Grams on these rows.
+    kind : TargetsKind
+        Learns the targets of a part of the rows anew.
     validation : tuple of ndarray, optional
         Standardised rows and outputs whose loss is watched during training.
     """
@@ -122,17 +158,18 @@ class Problem:
     X: np.ndarray
     outputs: np.ndarray
     grams: Grams
+    kind: TargetsKind
     standardize: bool = True
     validation: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
-    def of(cls, rows: Rows, targets: type[Targets], *, standardize: bool = True, **gram: Any) -> Problem:
+    def of(cls, rows: Rows, targets: TargetsKind, *, standardize: bool = True, **gram: Any) -> Problem:
         """Standardise the rows; ``gram`` are the options of :func:`kstonet.gram.make_gram`."""
         scaled = standardize and not rows.pairwise
-        scaler = Scaler.fit(rows.X, rows.weights) if scaled else Scaler.identity(rows.X.shape[1])
+        scaler = Scaler.fit(rows.X, rows.weights, rows.indicators) if scaled else Scaler.identity(rows.X.shape[1])
         known = targets.of(rows.y, rows.weights, standardize)
         X = scaler.forward(rows.X)
-        return cls(rows, scaler, known, X, known.outputs(rows.y), Grams(X, **gram), standardize)
+        return cls(rows, scaler, known, X, known.outputs(rows.y), Grams(X, **gram), targets, standardize)
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -149,7 +186,7 @@ class Problem:
         grams = self.grams
         return Problem.of(
             self.rows.take(rows),
-            type(self.targets),
+            self.kind,
             standardize=self.standardize,
             solver=grams.solver,
             device=grams.device,

@@ -33,8 +33,13 @@ class Scaler:
         return cls(np.zeros(columns), np.ones(columns))
 
     @classmethod
-    def fit(cls, values: np.ndarray, weights: np.ndarray | None) -> Scaler:
-        """Mean and standard deviation of the columns, with one weight per row."""
+    def fit(cls, values: np.ndarray, weights: np.ndarray | None, indicators: np.ndarray | None = None) -> Scaler:
+        """Mean and standard deviation of the columns, with one weight per row; the ``indicators`` keep scale one.
+
+        Those are columns of 0 and 1 that stand for categories and missing values. Two categories are then as far from each
+        other as two values of a standardised number are on average, frequent or rare; divided by its standard deviation, a rare
+        one would be far from all others, and nothing would be learnt from them.
+        """
         n, columns = values.shape
         w = np.ones(n) if weights is None else weights
         total = w.sum()
@@ -44,7 +49,8 @@ class Scaler:
         square = sum((w[rows] @ (values[rows] - mean) ** 2 for rows in blocks), np.zeros(columns)) / total
         spread = np.sqrt(square)
         noise = 10.0 * np.finfo(values.dtype).eps * np.abs(mean)  # what rounding leaves of a constant column
-        return cls(mean, np.where(spread > noise, spread, 1.0))
+        scaled = spread > noise if indicators is None else (spread > noise) & ~indicators
+        return cls(mean, np.where(scaled, spread, 1.0))
 
     def forward(self, values: np.ndarray) -> np.ndarray:
         """To standard units."""

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from kstonet._checks import require
-from kstonet.gram import Gram, Kernel, make_kernel
+from kstonet.gram import Gram, Kernel, Plan, make_kernel
+from kstonet.gram.planning import plan_training
 from kstonet.iro import IROSettings, scheduled
 from kstonet.layers import UPPER_LAYERS
 from kstonet.layers.activations import get_activation
@@ -19,7 +20,20 @@ from kstonet.layers.linear import LinearFirstLayer
 from kstonet.layers.regression import automatic_alpha
 from kstonet.layers.ridge import RidgeLayer
 from kstonet.network import Network
-from kstonet.problem import Problem
+from kstonet.problem import Grams, Problem
+
+#: What a parameter of a K-StoNet is that is left out and not chosen.
+FIXED: dict[str, Any] = {
+    "hidden_layer_sizes": (5,),
+    "kernel": "rbf",
+    "gamma": "scale",
+    "length_scale": None,
+    "C": 10.0,
+    "loss": "epsilon_insensitive",
+    "epsilon": 0.01,
+    "max_iter": 40,
+    "n_average": 10,
+}
 
 LARGEST = 1e30  # of C and epsilon, on standardised data; one over it is the smallest C
 
@@ -39,18 +53,22 @@ class FirstLayerSettings(Protocol):
         """Settings of the loop that belong to this layer and change with the iteration."""
         ...
 
+    def plan(self, grams: Grams, units: int, iterations: int, averages: int) -> Plan | None:
+        """What a training on these Grams will hold and cost; None for a layer without a kernel matrix."""
+        ...
+
 
 @dataclass(frozen=True)
 class KernelLayerSettings:
     """A layer of support vector regressions; every value is one for all units, or one per unit."""
 
-    kernel: Any = "rbf"
-    gamma: Any = "scale"
-    length_scale: Any = None
-    C: Any = 10.0
-    epsilon: Any = 0.01
+    kernel: Any = FIXED["kernel"]
+    gamma: Any = FIXED["gamma"]
+    length_scale: Any = FIXED["length_scale"]
+    C: Any = FIXED["C"]
+    epsilon: Any = FIXED["epsilon"]
     tol: float = 1e-3
-    loss: str = "epsilon_insensitive"
+    loss: str = FIXED["loss"]
 
     def inputs(self, problem: Problem) -> None:
         """The rows of a kernel layer are fixed: it asks for none."""
@@ -58,6 +76,20 @@ class KernelLayerSettings:
     def schedules(self) -> dict[str, Any]:
         """C may be a function of the iteration."""
         return {"C": self.C} if callable(self.C) else {}
+
+    def plan(self, grams: Grams, units: int, iterations: int, averages: int) -> Plan:
+        """The Gram that serves this loss, its memory and its time."""
+        return plan_training(
+            *grams.X.shape,
+            squared=self.loss == "squared",
+            units=units,
+            iterations=iterations,
+            averages=averages,
+            solver=grams.solver,
+            pairwise=isinstance(self.kernel, str) and self.kernel == "precomputed",
+            device=grams.device,
+            max_memory=grams.max_memory,
+        )
 
     def build(self, problem: Problem, units: int) -> KernelLayer | RidgeLayer:
         """One Gram per distinct kernel."""
@@ -80,7 +112,7 @@ class KernelLayerSettings:
         values = per_unit("C", self.C, units).tolist()
         for unit, pair in enumerate(zip(self.kernels(problem, units), values, strict=True)):
             members.setdefault(pair, []).append(unit)
-        groups = tuple(UnitGroup(problem.grams.of(kernel), np.array(own)) for (kernel, _), own in members.items())
+        groups = tuple(UnitGroup(problem.grams.of(kernel, squared=True), np.array(own)) for (kernel, _), own in members.items())
         maps = tuple(problem.grams.ridge_map(kernel, 1.0 / C, problem.weights) for kernel, C in members)
         return RidgeLayer(groups, maps)
 
@@ -110,6 +142,9 @@ class LinearLayerSettings:
     def schedules(self) -> dict[str, Any]:
         """There are none."""
         return {}
+
+    def plan(self, grams: Grams, units: int, iterations: int, averages: int) -> None:
+        """There is none."""
 
     def _gram(self, problem: Problem) -> Gram:
         kernel = make_kernel(self.kernel, problem.X, gamma=self.gamma, sample_weight=problem.weights)
@@ -172,6 +207,10 @@ class TrainingSettings:
         """The settings of the loop, with the schedules of the first layer."""
         return replace(self.iro, **self.first.schedules())
 
+    def plan(self, grams: Grams) -> Plan | None:
+        """What a training on these Grams will hold and cost."""
+        return self.first.plan(grams, self.hidden_layer_sizes[0], self.max_iter * self.n_chains, self.n_average * self.n_chains)
+
     def new_network(self, problem: Problem) -> Network:
         """The network before its first refit."""
         sizes, activation, n = self.hidden_layer_sizes, get_activation(self.activation), len(problem.X)
@@ -190,7 +229,7 @@ class TrainingSettings:
         changes: dict[str, Any] = {}
         if "hidden_layer_sizes" in given:
             changes["hidden_layer_sizes"] = layer_sizes(given.pop("hidden_layer_sizes"))
-        changes |= {name: given.pop(name) for name in ("max_iter", "n_average") if name in given}
+        changes |= {name: given.pop(name) for name in ("max_iter", "n_average", "residuals") if name in given}
         if "noise_variance" in given:
             changes["iro"] = replace(self.iro, noise_variance=given.pop("noise_variance"))
         return replace(self, first=replace(self.first, **given), **changes)  # type: ignore[type-var]

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol, Self
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
+from kstonet._checks import require
 from kstonet._records import storable
-from kstonet.class_start import class_start
+from kstonet.class_start import class_start, class_units
 from kstonet.imputation.base import Latents
 from kstonet.initialisation import TrainingRows, initial_latents
 from kstonet.layers import UPPER_LAYERS
 from kstonet.layers.activations import Activation
 from kstonet.layers.base import UpperLayer
-from kstonet.layers.heads import CategoricalHead
+from kstonet.layers.heads import CategoricalHead, OrdinalHead
 from kstonet.layers.ridge import RidgeLayer
 from kstonet.network import Network
 from kstonet.scaling import Scaler
+from kstonet.solvers.ordinal import class_scores
 from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration, TrainingEnd
+from kstonet.uncertainty.logits import Restart
 from kstonet.uncertainty.network import NetworkUncertainty
 
+MOST_JUDGED = 32  # columns by which kernels are judged
+DEMAND = "False, True, or a sequence of all labels from the lowest to the highest, each once"
 Calibration = IntervalCalibration | ProbabilityCalibration
+
+
+class TargetsKind(Protocol):
+    """What knows the targets of a problem before it has seen them: a class of targets, or :class:`OrderedClasses`."""
+
+    def of(self, y: np.ndarray, weights: np.ndarray | None, standardize: bool) -> Targets:
+        """Learn the scale or the classes from the targets of the training rows."""
+        ...
 
 
 class Targets(Protocol):
     """What training asks of the targets."""
-
-    @classmethod
-    def of(cls, y: np.ndarray, weights: np.ndarray | None, standardize: bool) -> Self:
-        """Learn the scale or the classes from the targets of the training rows."""
-        ...
 
     @property
     def n_outputs(self) -> int:
@@ -45,6 +53,10 @@ class Targets(Protocol):
 
     def columns(self, outputs: np.ndarray) -> np.ndarray:
         """The same as numeric columns: those, or indicators of the classes."""
+        ...
+
+    def judged(self, outputs: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """Columns by whose squared errors kernels are judged, with a variance of one in the mean."""
         ...
 
     def new_head(self, kind: str, inputs: int, activation: Activation, penalty: str, alpha: float) -> UpperLayer:
@@ -106,6 +118,10 @@ class NumericTargets:
         """The outputs are columns already."""
         return outputs
 
+    def judged(self, outputs: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """Every target has the same say."""
+        return Scaler.fit(outputs, weights).forward(outputs)
+
     def new_head(self, kind: str, inputs: int, activation: Activation, penalty: str, alpha: float) -> UpperLayer:
         """The output layer is of the kind of the hidden layers above the first."""
         return UPPER_LAYERS[kind](inputs, self.n_outputs, activation, penalty, alpha)
@@ -146,9 +162,12 @@ class ClassTargets:
     ----------
     classes : ndarray of shape (n_classes,)
         The labels, sorted.
+    ranks : ndarray of int of shape (n_classes,), optional
+        The place of every class in the order of ordinal classes; None where they have no order.
     """
 
     classes: np.ndarray
+    ranks: np.ndarray | None = None
 
     @classmethod
     def of(cls, y: np.ndarray, weights: np.ndarray | None = None, standardize: bool = True) -> ClassTargets:
@@ -160,6 +179,16 @@ class ClassTargets:
         """Number of classes."""
         return len(self.classes)
 
+    @property
+    def ordinal(self) -> bool:
+        """Whether the classes are ordered; two always are, and nothing follows from it."""
+        return self.ranks is not None and len(self.classes) > 2
+
+    @property
+    def n_units(self) -> int:
+        """Units of a hidden layer that makes one regression for each of :meth:`contrasts`, if they are not very many."""
+        return class_units(len(self.classes), self.ordinal)
+
     def unknown(self, y: np.ndarray) -> np.ndarray:
         """The labels that are none of the classes."""
         codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
@@ -170,21 +199,49 @@ class ClassTargets:
         return np.searchsorted(self.classes, y)
 
     def columns(self, outputs: np.ndarray) -> np.ndarray:
-        """Indicators of the classes (n, k)."""
+        """Indicators of the classes (n, k); of ordinal classes, whether a row is above each step of their order (n, k - 1)."""
+        if self.ordinal:
+            assert self.ranks is not None
+            return np.asarray(self.ranks[outputs][:, None] > np.arange(len(self.classes) - 1), dtype=np.float64)
         return np.asarray(np.eye(len(self.classes))[outputs])
 
+    def judged(self, outputs: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """Indicators on one scale, so that their squared error is Brier's score and rare classes have the say of their rows.
+
+        Very many classes are mixed at random: the squared errors of the mixtures are on average those of the classes.
+        """
+        columns = self.contrasts(outputs)
+        centred = columns - np.average(columns, axis=0, weights=weights)
+        if columns.shape[1] > MOST_JUDGED:
+            mixtures, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(columns.shape[1], MOST_JUDGED)))
+            centred = centred @ mixtures
+        return np.asarray(centred / np.sqrt(np.average((centred**2).mean(axis=1), weights=weights)))
+
+    def contrasts(self, outputs: np.ndarray) -> np.ndarray:
+        """The columns without what the others tell: one for two classes."""
+        columns = self.columns(outputs)
+        return columns[:, 1:] if len(self.classes) == 2 else columns
+
     def new_head(self, kind: str, inputs: int, activation: Activation, penalty: str, alpha: float) -> UpperLayer:
-        """A multinomial logit, whatever the hidden layers are."""
-        return CategoricalHead.new(inputs, len(self.classes), activation, penalty, alpha)
+        """A multinomial logit, whatever the hidden layers are; its weights share a direction where classes are ordered."""
+        head = CategoricalHead.new(inputs, len(self.classes), activation, penalty, alpha)
+        if not self.ordinal or self.ranks is None:
+            return head
+        given = {field.name: getattr(head, field.name) for field in fields(head)}
+        return OrdinalHead(**given, scores=class_scores(self.ranks))
 
     def start(
         self, rng: np.random.Generator, network: Network, rows: TrainingRows, activation: Activation
     ) -> tuple[Network, Latents]:
         """The one-vs-rest machine of the first layer, where that estimates means; else latent values that know the classes."""
-        if isinstance(network.first, RidgeLayer) and len(network.uppers) == 1:
-            return class_start(rng, network, rows, self.columns(rows.outputs), activation)
+        if self._starts_where_it_ends(network):
+            return class_start(rng, network, rows, self.contrasts(rows.outputs), activation)
         latents = initial_latents(rng, rows.X, self.columns(rows.outputs), network.hidden_sizes, activation)
         return rows.refitted(network, latents), latents
+
+    @staticmethod
+    def _starts_where_it_ends(network: Network) -> bool:
+        return isinstance(network.first, RidgeLayer) and len(network.uppers) == 1
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """Accuracy."""
@@ -203,6 +260,58 @@ class ClassTargets:
             return averaged
         return np.asarray(softmax(np.log(np.maximum(averaged, 1e-300)) / temperature, axis=1))
 
+    def log_probabilities(self, predictions: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+        """Their logarithms, finite where a probability is not a positive number."""
+        averaged = logsumexp(np.stack([log_proba(logits) for logits in predictions]), axis=0) - np.log(len(predictions))
+        return log_proba(averaged / temperature)
+
     def calibration(self, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
         """Temperature of the logits and scale of their variance."""
-        return ProbabilityCalibration.learn(end, uncertainty, residuals)
+        restart = self._restart(end) if self._starts_where_it_ends(end.states[-1].network) else None
+        return ProbabilityCalibration.learn(end, uncertainty, residuals, restart)
+
+    def _restart(self, end: TrainingEnd) -> Restart:
+        """Another training on the same rows, of which the start is enough."""
+
+        def restart(rng: np.random.Generator, network: Network, labels: np.ndarray) -> tuple[Network, Latents]:
+            rows = TrainingRows(end.X, end.inputs, labels, end.weights)
+            return self.start(rng, network, rows, network.head.activation)  # type: ignore[attr-defined]
+
+        return restart
+
+
+@dataclass(frozen=True)
+class OrderedClasses:
+    """Classes whose order is known before their labels are: a kind of targets.
+
+    Parameters
+    ----------
+    order : tuple, optional
+        All labels from the lowest to the highest; None is the order of numbers.
+    """
+
+    order: tuple[Any, ...] | None = None
+
+    @classmethod
+    def given(cls, ordinal: Any) -> OrderedClasses:
+        """From the parameter ``ordinal``: True, or the labels in their order."""
+        if isinstance(ordinal, bool | np.bool_):
+            return cls()
+        require("ordinal", ordinal, lambda v: not isinstance(v, str) and len(set(v)) == len(v) >= 2, DEMAND)
+        return cls(tuple(np.asarray(ordinal).tolist()))
+
+    def of(self, y: np.ndarray, weights: np.ndarray | None = None, standardize: bool = True) -> ClassTargets:
+        """For labels of shape (n,); labels of the order that y lacks are left out."""
+        classes = np.unique(y)
+        labels = classes.tolist()
+        if self.order is None:
+            if classes.dtype.kind not in "biuf":
+                raise ValueError(
+                    f"ordinal=True needs numbers as labels; y holds {labels[0]!r}. Give the labels in their order."
+                )
+            return ClassTargets(classes, np.arange(len(classes)))
+        place = {label: i for i, label in enumerate(self.order)}
+        unknown = [label for label in labels if label not in place]
+        if unknown:
+            raise ValueError(f"ordinal={list(self.order)!r} lacks the label {unknown[0]!r} of y; it must hold all of them.")
+        return ClassTargets(classes, np.argsort(np.argsort([place[label] for label in labels])))

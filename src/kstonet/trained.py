@@ -14,16 +14,18 @@ from scipy.special import expit
 from kstonet._records import storable
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
+from kstonet.gram.planning import Plan
 from kstonet.layers.base import UpperLayer
 from kstonet.layers.moments import Moments
 from kstonet.network import forward_above
 from kstonet.scaling import Scaler
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
-from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor
+from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, SkewedFactor
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution, probabilities
 from kstonet.uncertainty.logits import best_temperature, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty
+from kstonet.uncertainty.prediction_sets import set_scores, set_thresholds
 
 
 @storable(history="any", chosen="any", choice="any")
@@ -48,7 +50,7 @@ class TrainedNetwork:
     history : list of dict
         One record per iteration.
     residuals : str or None
-        Which residuals the calibration was learnt from: "crossfit", "loo", "training", or None without intervals.
+        Which residuals the calibration was learnt from: "local", "crossfit", "loo", "training", or None without intervals.
     uncertainty : NetworkUncertainty, optional
         The moments of the outputs; None for a model that gives means only.
     calibration : IntervalCalibration or ProbabilityCalibration, optional
@@ -57,6 +59,8 @@ class TrainedNetwork:
         The parameters that were chosen by validation, with their values.
     choice : dict
         How they were chosen: "reason" in words and "table", what was tried.
+    plan : Plan, optional
+        How the training held its kernel matrix, and why; None without one.
 
     Examples
     --------
@@ -79,6 +83,7 @@ class TrainedNetwork:
     calibration: IntervalCalibration | ProbabilityCalibration | None = None
     chosen: dict[str, Any] = field(default_factory=dict)
     choice: dict[str, Any] = field(default_factory=dict)
+    plan: Plan | None = None
 
     # -- facts ---------------------------------------------------------------------------------------------------------------
 
@@ -158,12 +163,15 @@ class TrainedNetwork:
 
     def moments(self, X: np.ndarray, order: int = 1) -> Moments:
         """Moments of the outputs, in the units of training, before noise and calibration."""
+        return self._known_uncertainty().moments(self.scaler.forward(X), order)
+
+    def _known_uncertainty(self) -> NetworkUncertainty:
         if self.uncertainty is None:
             raise ValueError(
                 "the model was fitted with residuals=None, without intervals, or is what a callback saw, or an interrupt left, "
                 "before they were prepared; let a fit with residuals='crossfit' end."
             )
-        return self.uncertainty.moments(self.scaler.forward(X), order)
+        return self.uncertainty
 
     # -- regression ----------------------------------------------------------------------------------------------------------
 
@@ -174,6 +182,9 @@ class TrainedNetwork:
         noise, size = self.calibration.noise, targets.scaler.scale
         parts = {NOISE: noise.noise(moments.mean)} | noise.scaled(moments.parts)
         parts = {source: size[:, None] * part * size for source, part in parts.items()}
+        local = self.calibration.scales(self.scaler.forward(X), moments.mean)
+        if local is not None:
+            parts = {source: local[:, :, None] * part * local[:, None, :] for source, part in parts.items()}
         means = targets.scaler.backward(moments.mean)
         return PredictiveDistribution(means, parts, targets.single, noise.df, self.calibration.factor)
 
@@ -190,16 +201,40 @@ class TrainedNetwork:
         """Class probabilities, averaged over the iterates; tempered by the calibration unless that is declined."""
         return self._classes().probabilities(self.outputs(X), self.temperature if tempered else 1.0)
 
+    def log_proba(self, X: np.ndarray) -> np.ndarray:
+        """Logarithms of the class probabilities."""
+        return self._classes().log_probabilities(self.outputs(X), self.temperature)
+
+    def log_odds_variances(self, X: np.ndarray) -> dict[str, np.ndarray]:
+        """Variance of the log-odds of every class by source, (n, classes) each: tempered, and scaled by the calibration."""
+        self._classes()
+        found = self._known_uncertainty().log_odds(self.scaler.forward(X), self.temperature)
+        return {source: self.variance_scale * part for source, part in found.parts.items()}
+
     def proba_interval(self, X: np.ndarray, coverage: Any = 0.95) -> np.ndarray:
         """Confidence intervals for the class probabilities, symmetric on the scale of the log-odds."""
-        self._classes()
         levels = probabilities("coverage", coverage)
-        deviation = np.sqrt(self._probability_calibration.log_odds_variance(self.moments(X)))
+        deviation = np.sqrt(np.sum(list(self.log_odds_variances(X).values()), axis=0))
         p = np.clip(self.proba(X), 1e-15, 1.0 - 1e-15)
         half = deviation[:, :, None] * NormalFactor()(levels)
         centre = np.log(p / (1.0 - p))[:, :, None]
         bounds = expit(np.stack([centre - half, centre + half], axis=2))
         return np.asarray(bounds if np.ndim(coverage) else bounds[..., 0])
+
+    def sets(self, X: np.ndarray, coverage: Any = 0.9, class_conditional: bool = False) -> np.ndarray:
+        """Which classes belong to the prediction sets, shape (n, k), with one more axis for a sequence of coverages."""
+        self._classes()
+        levels = probabilities("coverage", coverage)
+        calibration = self._probability_calibration
+        rows = calibration.given or calibration.out_of_sample
+        if rows is None:
+            raise ValueError(
+                f"this fit (residuals={self.residuals!r}) keeps no out-of-sample predictions, which prediction sets need; "
+                "calibrate it with rows it was not fitted on, or fit with residuals='crossfit'."
+            )
+        found = set_thresholds(rows[0], rows[1], self.temperature, levels, class_conditional)
+        members = set_scores(self.proba(X))[:, :, None] <= found
+        return np.asarray(members if np.ndim(coverage) else members[..., 0])
 
     # -- calibration ---------------------------------------------------------------------------------------------------------
 
@@ -210,11 +245,13 @@ class TrainedNetwork:
         assert y is not None
         if isinstance(self.targets, ClassTargets):
             log_p = np.log(np.maximum(self.proba(X, tempered=False), 1e-300))
-            temperature = best_temperature(log_p, self.targets.outputs(y))
-            return replace(self, calibration=replace(self._probability_calibration, temperature=temperature))
-        found = self.distribution(X)
+            codes = self.targets.outputs(y)
+            found = replace(self._probability_calibration, temperature=best_temperature(log_p, codes), given=(log_p, codes))
+            return replace(self, calibration=found)
+        distribution = self.distribution(X)
         assert isinstance(self.calibration, IntervalCalibration)
-        factor = ConformalFactor.of(y.reshape(found.means.shape) - found.means, found.deviations)
+        kind = SkewedFactor if isinstance(self.calibration.factor, SkewedFactor) else ConformalFactor
+        factor = kind.of(y.reshape(distribution.means.shape) - distribution.means, distribution.deviations)
         return replace(self, calibration=replace(self.calibration, factor=factor))
 
     def _own_calibration(self) -> IntervalCalibration | ProbabilityCalibration:
@@ -225,5 +262,5 @@ class TrainedNetwork:
                 "them; give X and y, or fit with residuals='crossfit'."
             )
         if isinstance(calibration, ProbabilityCalibration):
-            return replace(calibration, temperature=out_of_sample_temperature(*calibration.out_of_sample))
+            return replace(calibration, temperature=out_of_sample_temperature(*calibration.out_of_sample), given=None)
         return replace(calibration, factor=calibration.out_of_sample)

@@ -38,6 +38,7 @@ def train(
     observers: Sequence[Observer] = (),
     resumption: Resumption | None = None,
     run: Run | None = None,
+    predicted: Callable[[Run], np.ndarray] | None = None,
 ) -> TrainedNetwork:
     """Run Algorithm 1 and prepare the intervals.
 
@@ -56,6 +57,9 @@ def train(
         Go on from there instead of from a random start.
     run : Run, optional
         Keeps where the training stands, and knows what an earlier process has done.
+    predicted : callable, optional
+        Makes the out-of-sample predictions (n, k) of the training rows that residuals="crossfit" and "local" ask for, in units
+        of training; by default they come from a continuation of this training. It is given the run.
 
     Returns
     -------
@@ -73,7 +77,7 @@ def train(
     >>> bool(abs(network.mean(X) - np.sin(X[:, 0])).max() < 0.5)
     True
     """
-    return _Training(problem, settings, observers, resumption, run or Run()).train()
+    return _Training(problem, settings, observers, resumption, run or Run(), predicted).train()
 
 
 class _Training:
@@ -86,8 +90,10 @@ class _Training:
         observers: Sequence[Observer],
         resumption: Resumption | None,
         run: Run,
+        predicted: Callable[[Run], np.ndarray] | None,
     ) -> None:
-        self.problem, self.settings, self.observers, self.run = problem, settings, observers, run
+        self.problem, self.settings, self.observers, self.run, self.predicted = problem, settings, observers, run, predicted
+        self.plan = settings.plan(problem.grams)
         self.inputs = settings.first.inputs(problem)
         self.history: list[dict[str, Any]] = [] if resumption is None else list(resumption.history)
         self.starts: Sequence[IROState] | None = None if resumption is None else resumption.states
@@ -113,6 +119,8 @@ class _Training:
             for observer in self.observers:
                 observer.close()
         model = self._model(kept)
+        if model.plan is not None and model.plan.approximate:
+            model = replace(model, plan=replace(model.plan, dual_gap=kept[-1].network.first.kernel_gap()))
         return model if self.settings.residuals is None else self._with_intervals(model, kept)
 
     # -- chains --------------------------------------------------------------------------------------------------------------
@@ -211,6 +219,7 @@ class _Training:
             history=list(self.history),
             chosen=self.settings.chosen,
             choice=self.settings.choice,
+            plan=None if self.plan is None else self.plan.after(self.problem.grams.held.values()),
         )
 
     def _exact(self, states: Sequence[IROState]) -> list[IROState]:
@@ -229,7 +238,8 @@ class _Training:
         problem, residuals = self.problem, self.settings.residuals
         assert residuals is not None
         self._begins("intervals")
-        end = TrainingEnd(states, problem.X, self.inputs, problem.outputs, problem.weights, self.settings.loop, self.run)
+        rows = states, problem.X, self.inputs, problem.outputs, problem.weights
+        end = TrainingEnd(*rows, self.settings.loop, self.run, self.predicted)
 
         def prepared(residuals: str) -> TrainedNetwork:
             uncertainty = NetworkUncertainty.of(model.expansion, states, self.inputs, problem.outputs, problem.weights)

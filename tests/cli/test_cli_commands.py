@@ -15,16 +15,13 @@ from kstonet.cli import main, training
 from kstonet.cli.tables import read_table
 from kstonet.metrics import coverage, crps_student
 from kstonet.persistence import read_metadata
-from kstonet.tables import TableEncoder
 
 
 def library_view(files, target):
     """Model, inputs and truth, without the command line."""
     table, path = files
-    frame = read_table(str(table))
-    encoder = TableEncoder.from_dict(read_metadata(path)["table"])
-    truth = frame[target] if target == "heat" else frame[target].astype(float)
-    return kstonet.load(path), encoder.transform(frame.drop(columns=target)), truth.to_numpy()
+    frame = pd.read_csv(table)
+    return kstonet.load(path), frame.drop(columns=target), frame[target].to_numpy()
 
 
 def test_predictions_are_the_librarys(run, regression, tmp_path):
@@ -208,10 +205,14 @@ def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
     flats.to_csv(tmp_path / "flats.csv", index=False)
     fit = ("fit", tmp_path / "flats.csv", "--target", "price", "--max-iter", 2, "--out", tmp_path / "m.kstonet")
     message = run(*fit, code=2).stderr
-    assert message.strip() == (
-        "Error: values are missing: column 'area' in rows 3, 6, column 'city' in row 8. Fill them in, or let "
-        "impute=True (--impute) put the median or the most frequent value there."
+    lines = message.splitlines()
+    assert lines[0] == "Error: 2 columns cannot be used as they are:"
+    assert (
+        lines[1]
+        == "  column 'area' misses values in rows 3, 6; --impute fills in the median, and puts missing categories aside."
     )
+    assert lines[2].startswith("  column 'city' misses values in row 8;")
+    assert lines[3].endswith(" --impute")
     assert not (tmp_path / "m.kstonet").exists()
     run(*fit, "--impute")
     new = "city,balcony,area,heat\n,,,\n"
@@ -261,7 +262,8 @@ BAD_TABLES = {
     ),
     "one class": ("a,y\n1,u\n2,u\n3,u\n4,u\n", "y", "the target 'y' has one class only, 'u'; a classifier needs at least two."),
     "dates": ("a,y\n2020-01-01,1.5\n2020-01-02,2\n", "y", "column 'a' holds dates or times such as '2020-01-01'"),
-    "negative C": ("a,y\n1,1\n2,5\n3,2\n4,2.5\n", "--C=-1", "C=-1.0 must be one positive number"),
+    "few rows": ("a,y\n1,1\n2,5\n3,2\n4,2.5\n", "y", "the table has 4 rows; a model that can be relied on needs at least 10"),
+    "negative C": ("a,y\n" + "1,1\n2,5.5\n" * 10, "--C=-1", "C=-1.0 must be one positive number"),
     "C in words": ("a,y\n1,1\n2,5\n3,2\n4,2.5\n", "--C=much", "--C 'much' must be a number or tune."),
     "gamma in words": ("a,y\n1,1\n2,5\n", "--gamma=much", "--gamma 'much' must be a number or scale, auto, tune."),
     "unknown kernel": ("a,y\n1,1\n2,5\n", "--kernel=round", "--kernel 'round' must be one of "),
@@ -290,7 +292,7 @@ def test_bad_files_are_refused_before_the_work(run, tmp_path, regression, monkey
         assert "is not yours to write to" in run(*fit, tmp_path / "m.kstonet", code=2).stderr
     assert "is not a stored model" in run("info", table, code=2).stderr
     assert "is not a file" in run("info", tmp_path / "none.kstonet", code=2).stderr
-    assert "use --format" in run("predict", path, table, "--out", tmp_path / "p.xlsx", code=2).stderr
+    assert "use --format" in run("predict", path, table, "--out", tmp_path / "p.ods", code=2).stderr
     assert "coverage=[95.0] must lie strictly between 0 and 1" in run("predict", path, table, "--coverage", 95, code=2).stderr
 
 
@@ -315,9 +317,37 @@ def test_a_model_of_the_library_is_shown_but_not_used(run, tmp_path, regression)
     kstonet.save(kstonet.StoNetRegressor(max_iter=2, random_state=0).fit(X, X[:, 0]), tmp_path / "m.kstonet")
     assert "StoNetRegressor" in run("info", tmp_path / "m.kstonet").stdout
     message = run("predict", tmp_path / "m.kstonet", regression[0], code=2).stderr
-    assert "holds a StoNetRegressor, but not the encoding of its table" in message
+    assert "holds a StoNetRegressor, but not the names of its columns" in message
     kstonet.save(kstonet.MultiTargetSVR().fit(X, X[:, 0]), tmp_path / "svr.kstonet")
     assert json.loads(run("info", tmp_path / "svr.kstonet", "--json").stdout)["class"] == "MultiTargetSVR"
+
+
+def test_codes_that_are_categories_are_so_in_python(run, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"code": rng.integers(1, 4, 60), "x": rng.normal(size=60)})
+    table["y"] = table["x"] + (table["code"] == 2)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "--target", "y", "--categorical", "code", "--max-iter", 2, "--tuning", "none")
+    run(*fit, "--out", tmp_path / "m.kstonet")
+    model = kstonet.load(tmp_path / "m.kstonet")
+    assert model.encoding_.special[0].categories == ("1", "2", "3")
+    run("predict", tmp_path / "m.kstonet", tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    mean = read_table(str(tmp_path / "p.csv"))["mean"].astype(float)
+    for codes in (int, float, str, "category"):
+        np.testing.assert_array_equal(model.predict(table[["code", "x"]].astype({"code": codes})), mean)
+
+
+def test_a_model_of_a_data_frame_saved_from_python_predicts(run, tmp_path, flats):
+    X, y = flats.drop(columns="price"), flats["price"]
+    X.loc[::9, "city"] = None
+    model = kstonet.StoNetRegressor(max_iter=2, random_state=0).fit(X, y)
+    kstonet.save(model, tmp_path / "m.kstonet")
+    X[X.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)  # in another order, as text, with missing values
+    run("predict", tmp_path / "m.kstonet", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+    predictions = read_table(str(tmp_path / "p.csv")).astype(float)
+    np.testing.assert_array_equal(predictions[["lower_95", "upper_95"]], model.predict_interval(X))
+    message = run("evaluate", tmp_path / "m.kstonet", tmp_path / "new.csv", code=2).stderr
+    assert "was saved from Python and does not name its target" in message
 
 
 def test_info(run, regression, classification):
@@ -386,5 +416,5 @@ def test_without_the_extra_the_message_names_it(monkeypatch):
 
 
 def test_demo(run, monkeypatch):
-    monkeypatch.setattr("kstonet.demo.main", lambda: print("shown"))
-    assert run("demo").stdout == "shown\n"
+    monkeypatch.setattr("kstonet.demo.main", print)
+    assert run("demo").stdout == "['--folder', '.']\n"

@@ -10,8 +10,7 @@ from kstonet import observers, targets
 from kstonet.cli import predict
 from kstonet.estimators.callbacks import UserCallback
 from kstonet.layers.ridge import RidgeLayer
-from kstonet.tuning import automatic
-from kstonet.uncertainty import calibration
+from kstonet.tuning import judging, refits
 from kstonet.uncertainty.network import NetworkUncertainty
 
 
@@ -73,14 +72,14 @@ def test_before_the_first_iteration(fit, interrupt):
 
 
 def test_while_kernel_and_width_are_chosen(fit, interrupt):
-    interrupt(automatic, "_best_width")
+    interrupt(judging.Rows, "best_width")
     result, columns = fit()
     assert columns is None
     assert result.stderr.endswith("Error: interrupted.\n")
 
 
 def test_while_intervals_are_calibrated(fit, interrupt):
-    interrupt(calibration, "cross_fitted")
+    interrupt(refits, "train", call=2)  # of a choice and training without some of the rows
     result, columns = fit()
     assert "Note: interrupted while intervals were prepared" in result.stderr
     assert json.loads(result.stdout)["iterations"] == 6

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import kstonet
-from kstonet.persistence import ModelFileError, container, read_metadata
+from kstonet.persistence import ModelFileError, read_metadata
+from kstonet.storage import container
 
 X = np.linspace(0, 6, 30)[:, None]
 MODEL = kstonet.MultiTargetSVR().fit(X, np.sin(X[:, 0]))

@@ -38,3 +38,25 @@ def test_several_kernels_precomputed_and_classes(device):
 def test_unusable_devices_are_named(device):
     with pytest.raises(ValueError, match=f"device='{device}' is not usable here"):
         KStoNetRegressor(tuning="none", **FAST, device=device).fit(X, Y)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("residuals", ["local", "loo", None])
+def test_first_call(device, residuals):
+    """The squared loss of the automatic choice, with weights and rows that do not count."""
+    weights = np.where(np.arange(len(X)) % 5 == 0, 0.0, 1.0 + np.arange(len(X)) % 3)
+    here = KStoNetRegressor(random_state=0, residuals=residuals).fit(X, Y, weights)
+    there = KStoNetRegressor(random_state=0, residuals=residuals, device=device).fit(X, Y, weights)
+    assert there.tuned_["loss"] == here.tuned_["loss"] == "squared"
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=1e-4, atol=1e-4)
+    if residuals is not None:
+        np.testing.assert_allclose(there.predict_interval(X), here.predict_interval(X), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_first_call_of_a_classifier(device):
+    labels = np.digitize(Y, np.quantile(Y, [0.3, 0.7]))
+    here = KStoNetClassifier(random_state=0).fit(X, labels)
+    there = KStoNetClassifier(random_state=0, device=device).fit(X, labels)
+    assert there.tuned_["loss"] == "squared"
+    np.testing.assert_allclose(there.predict_proba(X), here.predict_proba(X), atol=1e-4)

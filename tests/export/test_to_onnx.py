@@ -117,7 +117,7 @@ def test_every_configuration_predicts_as_the_model(tmp_path_factory: pytest.Temp
         warnings.filterwarnings("ignore", category=UserWarning)  # shapes outside the theory
         model = kind(**arguments).fit(X, target)
     if data["calibrate"]:
-        model.calibrate(X, target)
+        model.calibrate(X + 0.01, target)
     assert_predicts(model, exported(model, tmp_path_factory.getbasetemp()), new)
 
 
@@ -158,13 +158,31 @@ def test_noise_that_grows_with_the_mean(tmp_path: Path) -> None:
     assert_predicts(model, exported(model, tmp_path), np.linspace(-9, 9, 41)[:, None])
 
 
-def test_missing_values_give_missing_predictions(tmp_path: Path) -> None:
-    X, Y, new = problem(30, 2)
-    model = KStoNetRegressor((2,), tuning="none", kernel=["rbf", "arccos1"], activation="relu", **FAST).fit(X, Y[:, 0])
-    new[0, 1] = np.nan
-    for values in answers(exported(model, tmp_path), new).values():
-        assert np.isnan(values[0])
-        assert np.isfinite(values[1:]).all()
+@pytest.mark.parametrize("where", ["prediction", "training", "a whole column"])
+def test_missing_values_are_replaced_as_in_predict(where: str, tmp_path: Path) -> None:
+    X, Y, new = problem(60, 3)
+    y = Y[:, 0].copy()
+    if where != "prediction":
+        X[::3, 1] = X[::4, 0] = np.nan
+        y[::3] += 5.0  # so that it tells something that a value of the second column is missing
+    if where == "a whole column":
+        X[:, 2] = np.nan
+    new[0] = new[1, 0] = new[2:5, 1] = new[4, 2] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a column without values is ignored
+        model = KStoNetRegressor((2,), tuning="none", kernel=["rbf", "arccos1"], activation="relu", **FAST).fit(X, y)
+    widths = {"prediction": (1, 1, 1), "training": (1, 2, 1), "a whole column": (1, 2, 0)}[where]
+    assert model.encoding_.n_outputs == sum(widths)
+    assert_predicts(model, exported(model, tmp_path), new)
+
+
+def test_models_of_categories_are_refused_with_a_remedy(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    X, Y, _ = problem(30, 1)
+    table = pandas.DataFrame({"x": X[:, 0], "colour": ["red", "blue", "green"] * 10})
+    model = KStoNetRegressor((2,), tuning="none", **FAST).fit(table, Y[:, 0])
+    with pytest.raises(TypeError, match=r"fitted on categories \(columns 'colour'\).*TableEncoder, fit a model on the matrix"):
+        exported(model, tmp_path)
 
 
 def test_constant_units_and_empty_margin_sets(tmp_path: Path) -> None:

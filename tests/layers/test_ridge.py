@@ -11,6 +11,7 @@ from sklearn.preprocessing import KernelCenterer
 
 from kstonet import KStoNetRegressor
 from kstonet.gram import DenseGram, make_kernel
+from kstonet.gram.halves import CholeskyFactor
 from kstonet.layers import ridge as ridge_module
 from kstonet.layers.kernel import UnitGroup
 from kstonet.layers.margin import MOST_ROWS
@@ -153,15 +154,31 @@ def test_a_matrix_that_is_no_kernel_is_refused():
 def test_the_map_is_made_once(monkeypatch):
     """A training solves one regression per unit, iteration and fold, and factors one matrix."""
     made = []
-    original = ridge_module.cho_factor
+    original = CholeskyFactor.of
+
+    def counted(matrix, ridge):
+        made.append(len(matrix))
+        return original(matrix, ridge)
+
+    monkeypatch.setattr(ridge_module.CholeskyFactor, "of", counted)
+    KStoNetRegressor(tuning="none", **FAST, C=2.0).fit(X, Y[:, 0])
+    assert made.count(N) == 1
+
+
+def test_the_factor_of_a_fold_is_made_once(monkeypatch):
+    """The same rows are hidden in every iteration of a fold."""
+    made = []
+    original = ridge_module.cholesky
 
     def counted(matrix, **options):
         made.append(len(matrix))
         return original(matrix, **options)
 
-    monkeypatch.setattr(ridge_module, "cho_factor", counted)
-    KStoNetRegressor(tuning="none", **FAST, C=2.0).fit(X, Y[:, 0])
-    assert made.count(N) == 1
+    monkeypatch.setattr(ridge_module, "cholesky", counted)
+    ridge, weights = layer_of().maps[0], np.r_[np.zeros(4), np.ones(N - 4)]
+    one, two = (ridge.solve(Y[:, :1], weights)[0] for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert made == [4]
 
 
 # -- the density -------------------------------------------------------------------------------------------------------------

@@ -24,3 +24,35 @@ def test_default_intervals_cover(C):
             found[level].append(coverage(y[300:], bounds[:, :, i]))
     for level, values in found.items():
         assert abs(np.mean(values) - level) < 0.02 + 0.01 * (level < 0.95)
+
+
+def friedman(rng, n):
+    X = rng.uniform(size=(n, 8))
+    mean = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+    return X, mean + 2.4 * rng.normal(size=n)
+
+
+def line(rng, n):
+    X = rng.normal(size=(n, 5))
+    return X, X @ [1.0, 0.5, 0.0, 0.0, -0.5] + 0.7 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("n", [20, 50, 100])
+@pytest.mark.parametrize("rows", [friedman, line])
+def test_intervals_of_few_rows_cover(n, rows):
+    """Coverage of the first call, KStoNetRegressor(), averaged over 40 training sets and 400 new rows each.
+
+    Over training sets the coverage of 90 % intervals has a standard deviation of about 0.09 at n = 20 and of 0.05 at n = 100,
+    so that its mean has one below 0.015; the bounds are three of these and a bias of 0.01. Before choice and noise were judged
+    on rows they had not seen, 90 % intervals covered 81 % at n = 20.
+    """
+    found = {0.8: [], 0.9: []}
+    for seed in range(40):
+        rng = np.random.default_rng([seed, n])
+        X, y = rows(rng, n)
+        X_new, y_new = rows(rng, 400)
+        bounds = KStoNetRegressor(random_state=0).fit(X, y).predict_interval(X_new, list(found))
+        for i, level in enumerate(found):
+            found[level].append(coverage(y_new, bounds[:, :, i]))
+    for level, values in found.items():
+        assert abs(np.mean(values) - level) < 0.01 + 3 * np.std(values) / np.sqrt(len(values))

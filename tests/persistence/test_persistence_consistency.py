@@ -57,7 +57,11 @@ FORGERIES = {
     "TrainedNetwork.history is": changed("history", ["x"]),
     "it holds a 'Sigmoid', a class that is not known here": changed("scaler", {"record": ["Sigmoid", {}]}),
     "tensors that nothing uses": lambda d, t: t.update(more=np.zeros(3)),
-    "another number of features": lambda d, t: d["attributes"].update(n_features_in_=4),
+    "there is not one column to encode per feature": lambda d, t: d["attributes"].update(n_features_in_=4),
+    "another number of features": lambda d, t: (
+        d["attributes"].update(n_features_in_=4),
+        t.update({d["attributes"]["encoding_"]["record"][1]["fill"]["tensor"][0]: np.zeros(4)}),
+    ),
     "iterates of the first layer and of the others": lambda d, t: network(d)["uppers"]["tuple"].pop(),
     "a network has no layers above": changed("uppers", {"tuple": [{"tuple": []}] * 2}),
     "TrainedNetwork.uppers is": lambda d, t: network(d)["uppers"]["tuple"][0]["tuple"].append(network(d)["scaler"]),

@@ -168,12 +168,12 @@ def test_attributes_of_a_wrong_kind(forgery):
 
 
 def test_a_network_is_stored_as_one_record(tmp_path):
-    """Version 2: everything that was learnt is in ``trained_``, field by field."""
+    """Version 2: everything that was learnt is in ``trained_``, field by field; how tables are read is beside it."""
     model = quick(KStoNetRegressor).fit(X, Y)
     save(model, tmp_path / "m.kstonet")
     description, _ = container.read(tmp_path / "m.kstonet")
     assert description["version"] == 2
-    assert description["attributes"].keys() == {"trained_", "n_features_in_"}
+    assert description["attributes"].keys() == {"trained_", "encoding_", "n_features_in_"}
     name, stored = description["attributes"]["trained_"]["record"]
     assert name == TrainedNetwork.__name__
     assert stored.keys() == {field.name for field in fields(TrainedNetwork)}

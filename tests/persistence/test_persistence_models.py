@@ -48,7 +48,7 @@ def test_a_loaded_model_can_be_calibrated_and_fitted(fitted, tmp_path):
     save(model, tmp_path / "m.kstonet")
     loaded = load(tmp_path / "m.kstonet")
     assert not any(hasattr(loaded, gone) for gone in ("_resume", "_X_fit"))
-    assert_same(model.calibrate(X[:9], Y[:9, 0]), loaded.calibrate(X[:9], Y[:9, 0]), new)
+    assert_same(model.calibrate(X[:9] + 0.01, Y[:9, 0]), loaded.calibrate(X[:9] + 0.01, Y[:9, 0]), new)
     np.testing.assert_array_equal(loaded.fit(X, Y[:, 0]).predict(new), model.predict(new))
 
 

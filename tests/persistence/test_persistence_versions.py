@@ -12,8 +12,22 @@ from model_files import NEW
 
 import kstonet
 from kstonet._records import RECORDS
-from kstonet.persistence import load, models
+from kstonet.persistence import load, models, save
 from kstonet.storage import container
+
+
+def test_the_encoding_of_an_older_command_line_is_part_of_the_model(tmp_path):
+    """v2_table.kstonet has it in its metadata alone; v2_table.csv has its table, and what ``kstonet predict`` said then."""
+    pandas = pytest.importorskip("pandas")
+    said = pandas.read_csv(DATA / "command_line" / "v2_table.csv")
+    table = said[["area", "city", "balcony"]]
+    assert table.isna().any().all()
+    model = load(DATA / "command_line" / "v2_table.kstonet")
+    mean, std = model.predict(table, return_std=True)
+    np.testing.assert_allclose(np.column_stack([mean, std]), said[["mean", "std"]], rtol=1e-9)
+    assert (model.n_features_in_, list(model.feature_names_in_)) == (3, list(table.columns))
+    save(model, tmp_path / "again.kstonet")  # without the metadata
+    np.testing.assert_array_equal(load(tmp_path / "again.kstonet").predict(table), mean)
 
 
 def test_the_source_knows_no_way_to_run_code():

@@ -29,6 +29,21 @@ def test_relevant_features_are_found_among_many():
     assert abs(choice.noises[0] - np.sqrt((error**2).mean())) < 0.1
 
 
+def test_relevant_features_are_found_with_few_rows_per_feature():
+    X, Y = smooth(900, 60)
+    choice = automatic_choice(X[:300], Y[:300])  # five rows per feature
+    fit = ridge_fit(choice.kernel(X[:300], X[:300]), Y[:300], choice.ridges[0])
+    error = Y[300:] - choice.kernel(X[300:], X[:300]) @ fit.coef - fit.intercept
+    assert np.sqrt((error**2).mean()) < 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scales_that_fit_noise_are_not_trusted(seed):
+    rng = np.random.default_rng(seed)
+    choice = automatic_choice(rng.normal(size=(200, 60)), standard(rng.normal(size=(200, 1))))
+    assert len(set(choice.kernel.length_scale)) == 1
+
+
 def test_pure_noise_is_predicted_by_the_mean():
     rng = np.random.default_rng(1)
     for seed in range(3):
@@ -47,7 +62,13 @@ def test_a_choice_without_signal_is_trained_to_the_mean():
     assert not choice.signal
     assert "better than the mean" in choice.reason
     model = KStoNetRegressor(
-        (6,), tuning="none", **choice.settings(6), max_iter=4, n_average=2, residuals=None, random_state=0
+        (6,),
+        tuning="none",
+        **choice.settings("epsilon_insensitive", 6),
+        max_iter=4,
+        n_average=2,
+        residuals=None,
+        random_state=0,
     ).fit(X, Y[:, 0])
     assert np.abs(model.predict(X)).max() < 0.5
 
@@ -93,7 +114,15 @@ def test_the_settings_make_a_network_as_good_as_the_ridge_regression():
     choice = automatic_choice(X[:350], Y[:350])
     fit = ridge_fit(choice.kernel(X[:350], X[:350]), Y[:350], choice.ridges[0])
     ridge = Y[350:, 0] - (choice.kernel(X[350:], X[:350]) @ fit.coef + fit.intercept)[:, 0]
-    model = KStoNetRegressor((6,), tuning="none", **choice.settings(6), max_iter=8, n_average=4, residuals=None, random_state=0)
+    model = KStoNetRegressor(
+        (6,),
+        tuning="none",
+        **choice.settings("epsilon_insensitive", 6),
+        max_iter=8,
+        n_average=4,
+        residuals=None,
+        random_state=0,
+    )
     network = Y[350:, 0] - model.fit(X[:350], Y[:350, 0]).predict(X[350:])
     assert np.sqrt((network**2).mean()) < 1.1 * np.sqrt((ridge**2).mean())
 

@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kstonet import KStoNetClassifier, KStoNetRegressor
-from kstonet.gram import Kernel
-from kstonet.tuning import fast
+from kstonet import problem as problem_module
+from kstonet.gram import Kernel, LowRank, planning
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(160, 4))
@@ -99,11 +99,19 @@ def test_a_precomputed_kernel_gets_its_ridge():
     assert model.score(K[120:, :120], Y[120:]) > 0.5
 
 
-def test_many_rows_have_support_vectors(monkeypatch):
+@pytest.mark.parametrize(
+    ("solver", "loss", "held"),
+    [("auto", "squared", "low_rank"), ("dense", "epsilon_insensitive", "dense"), (LowRank(30, 50), "squared", "low_rank")],
+)
+def test_many_rows_have_no_dense_inverse(monkeypatch, solver, loss, held):
     """An inverse of many rows is not affordable; the limit is lowered so that the test is."""
-    monkeypatch.setattr(fast, "LARGEST_INVERSE", 100)
-    model = KStoNetRegressor(**SHORT).fit(X, Y)
-    assert model.tuned_["loss"] == "epsilon_insensitive"
+    for module in (planning, problem_module):
+        monkeypatch.setattr(module, "LARGEST_INVERSE", 100)
+    plan = KStoNetRegressor(solver=solver, **SHORT).explain_plan(X)
+    model = KStoNetRegressor(solver=solver, **SHORT).fit(X, Y)
+    assert model.tuned_["loss"] == loss
+    assert model.plan_.solver == plan.solver == held
+    assert model.plan_.reason == plan.reason
     assert model.score(X, Y) > 0.8
 
 

@@ -5,12 +5,11 @@ import pytest
 from scipy.special import expit, logit, softmax
 from scipy.stats import norm
 
+from kstonet.layers.log_odds import log_odds, log_odds_variance
 from kstonet.uncertainty.logits import (
     HOTTEST,
     best_temperature,
     drawn_labels,
-    log_odds,
-    log_odds_variance,
     out_of_sample_temperature,
 )
 

@@ -133,7 +133,7 @@ def test_a_row_is_predicted_without_its_target():
 
 @pytest.fixture(scope="module")
 def classifier():
-    """A problem of two classes, the state and the settings at the end of its training, and the moments of its logits."""
+    """A problem of two classes, the state and the settings at the end of its training, and its log-odds."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     labels = (rng.uniform(size=120) < 1 / (1 + np.exp(-1.5 * np.sin(1.5 * X[:, 0]) - X[:, 1]))).astype(int)
@@ -141,15 +141,14 @@ def classifier():
     loop = IROSettings(ChainSettings(n_steps=10))
     settings = TrainingSettings(KernelLayerSettings(), max_iter=8, n_average=3, residuals="training", iro=loop)
     model = train(problem, settings, [ends])
-    return ends.states[0], model.moments(X), settings.loop
+    return ends.states[0], model.uncertainty.log_odds(problem.X, 1.5), settings.loop
 
 
 def test_the_scale_is_relative_to_the_variance(classifier):
     state, fitted, loop = classifier
     found = {}
     for factor in (0.01, 0.02, 0.0, 1e-12):
-        scaled = replace(fitted, parts={source: factor * part for source, part in fitted.parts.items()})
-        found[factor] = bootstrap_scale(state, None, scaled, 1.5, loop, None)
+        found[factor] = bootstrap_scale(state, None, fitted.logits, (np.arange(120), factor * fitted.variance), loop, None)
     assert found[0.01] == pytest.approx(2 * found[0.02], rel=0.05)  # refits are solved to a tolerance
     assert found[0.02] > 1.0
     assert found[0.0] == 1.0  # nothing to be scaled

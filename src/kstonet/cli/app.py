@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from kstonet import __version__
+from kstonet.cli.calibrate import calibrate
 from kstonet.cli.fit import fit, tune
 from kstonet.cli.info import demo, info
 from kstonet.cli.predict import evaluate, predict, report
+from kstonet.cli.serve import serve
 
 app = typer.Typer(
     help="Kernel-expanded stochastic neural networks: train on a table, predict with intervals.",
@@ -19,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate, tune, report, info, demo):
+for command in (fit, predict, evaluate, report, calibrate, tune, info, serve, demo):
     app.command()(command)
 
 

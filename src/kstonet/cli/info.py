@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +22,13 @@ from kstonet.tables import TableEncoder
 from kstonet.tables.columns import CATEGORY
 from kstonet.tuning.summary import chosen_words
 
+#: Words for the residuals that intervals were learnt from.
+INTERVALS = {
+    None: "none",
+    "crossfit": "from cross-fitted residuals",
+    "local": "from cross-fitted residuals, with noise that depends on the features",
+}
+
 
 def info(
     model: options.ModelArgument,
@@ -35,7 +43,7 @@ def info(
             "file": model,
             "bytes": Path(model).stat().st_size,
             "class": type(loaded).__name__,
-            "inputs": loaded.n_features_in_,
+            "inputs": loaded._n_encoded,
             "classes": plain(getattr(loaded, "classes_", None)),
             "parameters": plain(_changed(loaded)),
             "iterations": plain(loaded.n_iter_),
@@ -72,7 +80,7 @@ def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
         "Loss": f"{values['loss']:.4g} (last iteration)" if values["loss"] is not None else None,
         "Held out": ", ".join(f"{TITLES[name][0]} {held_out[name]:.4g}" for name in TITLES if held_out.get(name) is not None)
         or None,
-        "Intervals": {None: "none", "crossfit": "from cross-fitted residuals"}.get(values["intervals"], values["intervals"]),
+        "Intervals": INTERVALS.get(values["intervals"], values["intervals"]),
         "Inputs": f"{values['inputs']} after encoding",
     }
     parts: list[Any] = [grid({name: line for name, line in lines.items() if line is not None})]
@@ -96,9 +104,12 @@ def _columns(encoder: TableEncoder) -> Table:
     return table
 
 
-def demo(debug: options.DebugOption = False) -> None:
+def demo(
+    folder: Annotated[str, typer.Option(metavar="FOLDER", help="Where demo.csv and demo.png are written.")] = ".",
+    debug: options.DebugOption = False,
+) -> None:
     """Train on embedded data and show the result, with a picture if matplotlib is installed."""
     with session(debug=debug):
         from kstonet.demo import main
 
-        main()
+        main(["--folder", folder])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import sys
 import traceback
 import warnings
@@ -72,6 +73,11 @@ class Output:
             self.stdout.print(content)
 
 
+def typed() -> str:
+    """The command line as it was typed, for suggestions."""
+    return shlex.join(["kstonet", *sys.argv[1:]])
+
+
 def grid(lines: dict[str, Any]) -> Table:
     """Names and descriptions in two columns."""
     table = Table.grid(padding=(0, 2))
@@ -133,5 +139,7 @@ def session(quiet: bool = False, as_json: bool = False, debug: bool = False) -> 
 def _sentence(error: Any) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename!r}." if error.filename else f"{error.strerror}."
-    text = " ".join(str(error).split())
+    text = "\n".join(" ".join(line.split()) if line[:1] != " " else line.rstrip() for line in str(error).split("\n"))
+    if "\nThis would work: " in text:  # a command ends as it is typed
+        return text
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -8,17 +8,19 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from kstonet._files import destination
+from kstonet._files import write_whole
 from kstonet._words import counted
 from kstonet.cli import options
-from kstonet.cli.output import session
-from kstonet.cli.prediction import prediction_table
+from kstonet.cli.output import BAD_INPUT, session
+from kstonet.cli.places import PREDICTIONS, REPORT, check_output, write_or_rescue
+from kstonet.cli.prediction import beside, kept_columns, prediction_table
 from kstonet.cli.scores import score
 from kstonet.cli.stored import StoredModel
-from kstonet.cli.tables import STDIN, format_of, read_table, write_table
+from kstonet.cli.tables import STDIN, Reading, read_table, write_table
 from kstonet.cli.training import plain
 
 
+@options.reads_tables
 def predict(
     model: options.ModelArgument,
     table: options.TableArgument,
@@ -28,14 +30,20 @@ def predict(
     out: Annotated[
         str,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="CSV, TSV, Parquet or Feather file to write; - is standard output (CSV)."
+            "--out", "-o", metavar="FILE", help="CSV, TSV, Excel, Parquet or Feather file to write; - is standard output (CSV)."
         ),
     ] = STDIN,
+    force: options.ForceOption = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column of TABLE to repeat beside the predictions; may be repeated; or all."),
+    ] = None,
     unknown: options.UnknownOption = options.Unknown.error,
-    format_: options.FormatOption = None,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Predict the rows of a table, with intervals.
 
@@ -43,18 +51,20 @@ def predict(
     class and, for every class, p_CLASS, p_CLASS_lower_95 and p_CLASS_upper_95.
     """
     with session(quiet, json, debug) as output:
-        if out != STDIN:
-            format_of(out)
-            destination(out)
+        check_output(out, PREDICTIONS, [model, table], force=force)
         stored = StoredModel.open(model)
         if not stored.model.trained_.has_intervals:
             output.note("the model was stored without intervals; only its predictions are given.")
-        X = stored.encoder.transform(stored.inputs(read_table(table, format_)), unknown)
-        predictions = prediction_table(stored.model, X, coverage)
+        given = read_table(table, reading)
+        kept = kept_columns(given, keep or [], stored.ids)
+        X = stored.conformed(given, unknown, list(kept.columns))
+        predictions = beside(kept, prediction_table(stored.model, X, coverage))
         if out != STDIN:
-            write_table(predictions, out)
+            wanted, out = out, write_or_rescue(partial(write_table, predictions), out, output)
             output.say(f"Wrote {counted(len(predictions), 'row')} to {out}: {', '.join(predictions.columns)}")
             output.result({"rows": len(predictions), "columns": list(predictions.columns), "out": out, "notes": output.notes})
+            if out != wanted:
+                raise typer.Exit(BAD_INPUT)
         elif json:
             output.result(
                 {"rows": len(predictions), "predictions": plain(predictions.to_dict("records")), "notes": output.notes}
@@ -63,54 +73,62 @@ def predict(
             write_table(predictions, STDIN)
 
 
+@options.reads_tables
 def evaluate(
     model: options.ModelArgument,
     table: options.TableArgument,
     unknown: options.UnknownOption = options.Unknown.error,
-    format_: options.FormatOption = None,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Compute scores of the predictions on rows that the model was not trained on."""
     with session(quiet, json, debug) as output:
         stored = StoredModel.open(model)
-        given = read_table(table, format_)
+        given = read_table(table, reading)
         y = stored.truth(given)
-        scores = score(stored.model, stored.encoder.transform(stored.inputs(given), unknown), y)
-        result = {"task": stored.target.task, "target": stored.target.name} | scores.to_dict() | {"notes": output.notes}
+        scores = score(stored.model, stored.conformed(given, unknown), y)
+        target = stored.known_target
+        result = {"task": target.task, "target": target.name} | scores.to_dict() | {"notes": output.notes}
         output.result(result, scores.shown())
 
 
+@options.reads_tables
 def report(
     model: options.ModelArgument,
     table: options.TableArgument,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = "report.html",
+    force: options.ForceOption = False,
     train: Annotated[
         str | None, typer.Option(metavar="TABLE", help="Training table, for a fair comparison with simpler models.")
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     unknown: options.UnknownOption = options.Unknown.error,
-    format_: options.FormatOption = None,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
     debug: options.DebugOption = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Write an HTML report about the model and its predictions on rows whose target is known."""
     with session(quiet, json, debug) as output:
-        destination(out, "report.html")
-        from kstonet.report import write_report  # imported late: predictions do not need it
+        check_output(out, REPORT, [model, table, train], force=force)
+        from kstonet.report import build_report  # imported late: predictions do not need it
 
         stored = StoredModel.open(model)
 
-        def taken_apart(place: str, kind: str | None) -> tuple[pd.DataFrame, pd.Series]:
-            given = read_table(place, kind)
-            truth = pd.Series(stored.truth(given), index=given.index, name=stored.target.name)
-            return stored.encoder.conform(stored.inputs(given), unknown), truth
+        def taken_apart(place: str) -> tuple[pd.DataFrame, pd.Series]:
+            given = read_table(place, reading)
+            truth = pd.Series(stored.truth(given), index=given.index, name=stored.known_target.name)
+            return stored.conformed(given, unknown), truth
 
-        X, y = taken_apart(table, format_)
-        X_train, y_train = (None, None) if train is None else taken_apart(train, None)
-        encode = partial(stored.encoder.transform, unknown=unknown)
-        write_report(stored.model, X, y, out, title=title, encode=encode, X_train=X_train, y_train=y_train)
-        output.say(f"Written to {out}")
+        X, y = taken_apart(table)
+        X_train, y_train = (None, None) if train is None else taken_apart(train)
+        page = build_report(stored.model, X, y, title=title, X_train=X_train, y_train=y_train)
+        wanted, out = out, write_or_rescue(partial(write_whole, content=page), out, output)
+        output.say(f"Written to {out}; open it in a browser.")
         output.result({"out": out, "rows": len(y), "notes": output.notes})
+        if out != wanted:
+            raise typer.Exit(BAD_INPUT)

@@ -8,17 +8,20 @@ import numpy as np
 import pandas as pd
 
 from kstonet import KStoNetClassifier
+from kstonet._words import did_you_mean, quoted
+from kstonet.tables import InputError
+from kstonet.uncertainty.distribution import probabilities
 
 
-def prediction_table(model: Any, X: np.ndarray, levels: list[float]) -> pd.DataFrame:
+def prediction_table(model: Any, X: Any, levels: list[float]) -> pd.DataFrame:
     """Means or classes with their uncertainty, one row per row of ``X``.
 
     Parameters
     ----------
     model : KStoNetRegressor or KStoNetClassifier
         The fitted model.
-    X : ndarray of shape (n_rows, n_features)
-        Encoded rows.
+    X : DataFrame or ndarray of shape (n_rows, n_features)
+        Rows to predict.
     levels : list of float
         Nominal coverages of the intervals.
 
@@ -37,7 +40,7 @@ def prediction_table(model: Any, X: np.ndarray, levels: list[float]) -> pd.DataF
     >>> list(prediction_table(model, X, [0.8, 0.95]).columns)
     ['mean', 'std', 'lower_80', 'upper_80', 'lower_95', 'upper_95']
     """
-    levels = list(dict.fromkeys(levels))
+    levels = list(dict.fromkeys(probabilities("coverage", levels).tolist()))
     names = [f"{100 * level:.6g}" for level in levels]
     if isinstance(model, KStoNetClassifier):
         return _of_classes(model, X, levels if model.trained_.has_intervals else [], names)
@@ -51,7 +54,7 @@ def prediction_table(model: Any, X: np.ndarray, levels: list[float]) -> pd.DataF
     return pd.DataFrame(columns)
 
 
-def _of_classes(model: KStoNetClassifier, X: np.ndarray, levels: list[float], names: list[str]) -> pd.DataFrame:
+def _of_classes(model: KStoNetClassifier, X: Any, levels: list[float], names: list[str]) -> pd.DataFrame:
     p = model.predict_proba(X)
     columns: dict[str, np.ndarray] = {"class": model.classes_[p.argmax(axis=1)]}
     bounds = model.predict_proba_interval(X, levels) if levels else None
@@ -61,3 +64,27 @@ def _of_classes(model: KStoNetClassifier, X: np.ndarray, levels: list[float], na
             for k, name in enumerate(names):
                 columns |= {f"p_{label}_lower_{name}": bounds[:, j, 0, k], f"p_{label}_upper_{name}": bounds[:, j, 1, k]}
     return pd.DataFrame(columns)
+
+
+def kept_columns(table: pd.DataFrame, wanted: list[str], ids: tuple[str, ...]) -> pd.DataFrame:
+    """The columns of a table that are repeated beside its predictions: names of rows, where it has them, and those wanted.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"id": [7], "area": [80], "city": ["Bern"]})
+    >>> list(kept_columns(table, ["city"], ("id",)).columns), list(kept_columns(table, ["all"], ()).columns)
+    (['id', 'city'], ['id', 'area', 'city'])
+    """
+    names = [str(name) for name in table.columns]
+    if wanted == ["all"] and "all" not in names:
+        return table
+    for name in wanted:
+        if name not in names:
+            raise InputError(f"--keep names {name!r}, not a column; the table has {quoted(names)}.{did_you_mean(name, names)}")
+    return table[[*dict.fromkeys([name for name in ids if name in names] + wanted)]]
+
+
+def beside(kept: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
+    """One table of both; a column that is named like a prediction is given another name."""
+    names = {name: f"{name}_given" for name in kept.columns if name in predictions.columns}
+    return pd.concat([kept.rename(columns=names).reset_index(drop=True), predictions], axis=1)

@@ -76,13 +76,13 @@ class Scores:
         return Group(table, second)
 
 
-def score(model: Any, X: np.ndarray, y: np.ndarray) -> Scores:
+def score(model: Any, X: Any, y: np.ndarray) -> Scores:
     """Compute the scores of a fitted model."""
     values, intervals = _of_classes(model, X, y) if isinstance(model, KStoNetClassifier) else _of_numbers(model, X, y)
     return Scores(len(y), {name: None if value is None else float(value) for name, value in values.items()}, intervals)
 
 
-def _of_numbers(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[dict[str, Any], list[dict[str, float]]]:
+def _of_numbers(model: Any, X: Any, y: np.ndarray) -> tuple[dict[str, Any], list[dict[str, float]]]:
     has_intervals = model.trained_.has_intervals
     distribution = model.predict_dist(X) if has_intervals else None
     mean = model.predict(X) if distribution is None else distribution.mean
@@ -100,7 +100,7 @@ def _of_numbers(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[dict[str, Any
     ]
 
 
-def _of_classes(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[dict[str, Any], list[dict[str, float]]]:
+def _of_classes(model: Any, X: Any, y: np.ndarray) -> tuple[dict[str, Any], list[dict[str, float]]]:
     p = model.predict_proba(X)
     right = model.classes_[p.argmax(axis=1)] == y
     return {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kstonet._words import counted, quoted, rows
+from kstonet._words import counted, did_you_mean, quoted, rows
 from kstonet.tables import InputError
 from kstonet.tables.columns import BOOLEAN, BOOLEANS, LARGEST_WHOLE, NUMBER, kind_of, numbers, texts
 
@@ -34,7 +34,9 @@ def find_column(table: pd.DataFrame, wanted: str) -> str:
     try:
         number = int(wanted)
     except ValueError:
-        raise InputError(f"there is no column {wanted!r}; the table has {quoted(names)}.") from None
+        raise InputError(
+            f"there is no column {wanted!r}; the table has {quoted(names)}.{did_you_mean(wanted, names)}"
+        ) from None
     if number == 0 or abs(number) > len(names):
         raise InputError(f"there is no column number {number}; the table has columns 1 to {len(names)} (or -1, the last).")
     return names[number - 1 if number > 0 else number]

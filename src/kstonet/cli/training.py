@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +13,18 @@ import pandas as pd
 
 import kstonet
 from kstonet import KStoNetClassifier, KStoNetRegressor
-from kstonet._words import counted, quoted, some
+from kstonet._words import counted, did_you_mean, quoted, some
+from kstonet.cli.dates import DateColumn, with_dates
 from kstonet.cli.output import Output
 from kstonet.cli.progress import TUNE, undisturbed, watched
 from kstonet.cli.scores import Scores, score
+from kstonet.cli.survey import survey
 from kstonet.cli.target import CLASSIFICATION, Target, find_column
 from kstonet.gram import kernel_names
 from kstonet.tables import InputError, TableEncoder
 from kstonet.tables.columns import BOOLEAN, CATEGORY, NUMBER
+
+FEWEST_ROWS = 10
 
 
 @dataclass(frozen=True)
@@ -30,10 +36,12 @@ class Split:
 
     target: Target
     encoder: TableEncoder
-    X: np.ndarray
+    X: pd.DataFrame
     y: np.ndarray
-    held_out: np.ndarray
+    held_out: pd.DataFrame
     held_out_y: np.ndarray
+    dates: tuple[DateColumn, ...] = ()
+    ids: tuple[str, ...] = ()
 
     @property
     def said(self) -> str:
@@ -55,21 +63,53 @@ def split_table(
     impute: bool = False,
     holdout: float = 0.0,
     seed: int = 0,
+    dates: list[str] | None = None,
+    ids: list[str] | None = None,
+    command: str = "kstonet fit",
 ) -> Split:
-    """Find the target, encode the rest, hold rows out."""
+    """Find the target, encode the rest, hold rows out; ``command`` is what the user typed, for a suggestion."""
     target_name = find_column(table, wanted)
-    absent = [name for name in drop or () if name not in table.columns]
-    if absent:
-        raise InputError(f"--drop names {quoted(absent)}, not a column; the table has {quoted(table.columns)}.")
-    features = table.drop(columns=[target_name, *(drop or ())])
+    for option, names in (("drop", drop), ("categorical", categorical), ("dates", dates), ("id", ids)):
+        for name in names or ():
+            if name not in table.columns:
+                raise InputError(
+                    f"--{option} names {name!r}, not a column; the table has {quoted(table.columns)}."
+                    f"{did_you_mean(name, table.columns)}"
+                )
+    features = table.drop(columns=list(dict.fromkeys([target_name, *(drop or ()), *(ids or ())])))
+    known = tuple(DateColumn.of(features[name]) for name in dates or () if name in features.columns)
+    features = with_dates(features, list(known))
     if features.columns.empty:
         raise InputError(f"the table has no column besides the target {target_name!r}; add columns to predict it from.")
     target = Target.of(table[target_name], task)
     y = target.values(table[target_name])
+    found = survey(features, impute=impute, categorical=categorical or [])
+    found.refuse(command)
+    if len(table) < FEWEST_ROWS:
+        raise InputError(
+            f"the table has {counted(len(table), 'row')}; a model that can be relied on needs at least {FEWEST_ROWS}, and "
+            "intervals need some dozens."
+        )
+    for remark in found.remarks:
+        warnings.warn(remark, UserWarning, stacklevel=2)
     held = _held_out(y if target.task == CLASSIFICATION else np.zeros(len(y)), holdout, seed)
     encoder = TableEncoder(impute=impute, categorical=categorical or ()).fit(features[~held])
-    X, held_out = (encoder.transform(features[rows], unknown="ignore") for rows in (~held, held))
-    return Split(target, encoder, X, y[~held], held_out, y[held])
+    X, held_out = (encoder.conform(features[rows], unknown="ignore") for rows in (~held, held))
+    return Split(target, encoder, X, y[~held], held_out, y[held], known, tuple(ids or ()))
+
+
+def sampled(table: pd.DataFrame, rows: int | None, seed: int) -> pd.DataFrame:
+    """Some rows of a table, drawn at random; they keep their order and numbers.
+
+    Examples
+    --------
+    >>> len(sampled(pd.DataFrame({"a": range(9)}), 4, seed=0)), len(sampled(pd.DataFrame({"a": range(9)}), None, seed=0))
+    (4, 9)
+    """
+    if rows is None or rows >= len(table):
+        return table
+    chosen = np.random.default_rng(seed).permutation(len(table))[:rows]
+    return table.iloc[np.sort(chosen)]
 
 
 def _held_out(groups: np.ndarray, share: float, seed: int) -> np.ndarray:
@@ -136,6 +176,28 @@ def parse_kernel(text: str | None) -> str | None:
     raise InputError(f"--kernel {text!r} must be one of {', '.join(known)}, or {TUNE}.")
 
 
+def parse_settings(given: list[str] | None) -> dict[str, Any]:
+    """Parameters of the estimators by name; values are written as in JSON, other text is text.
+
+    Examples
+    --------
+    >>> parse_settings(["penalty=mcp", "n_chains=3", "hidden_layer_sizes=[10, 5]"])
+    {'penalty': 'mcp', 'n_chains': 3, 'hidden_layer_sizes': (10, 5)}
+    """
+    known = sorted(set(KStoNetRegressor().get_params()) - {"callback", "verbose"})
+    found: dict[str, Any] = {}
+    for text in given or ():
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not sign or name not in known:
+            raise InputError(f"--set {text!r} must be NAME=VALUE; names are {', '.join(known)}.{did_you_mean(name, known)}")
+        try:
+            parsed = json.loads(value)
+        except ValueError:
+            parsed = {"True": True, "False": False, "None": None}.get(value, value)
+        found[name] = tuple(parsed) if isinstance(parsed, list) else parsed
+    return found
+
+
 def new_model(target: Target, **parameters: Any) -> Any:
     """The estimator of a task, before it is fitted."""
     return (KStoNetClassifier if target.task == CLASSIFICATION else KStoNetRegressor)(**parameters)
@@ -178,10 +240,12 @@ def _settle(output: Output, model: Any) -> None:
 
 def save_model(training: Training, split: Split, path: str) -> None:
     """Write the model with the encoding of its table."""
-    model = training.model
+    model, known = training.model, split.encoder
     metadata = {
-        "table": split.encoder.to_dict(),
+        "table": TableEncoder.of(model.encoding_, known.names_, impute=known.impute).to_dict(),
         "target": split.target.to_dict(),
+        "dates": [date.to_dict() for date in split.dates],
+        "ids": list(split.ids),
         "training": {"rows": len(split.X), "seconds": training.seconds, "interrupted": training.interrupted},
         "held_out": training.held_out.to_dict() if training.held_out else None,
     }

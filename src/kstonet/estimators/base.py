@@ -16,13 +16,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 import kstonet
+from kstonet._arrays import rows_in
 from kstonet._checks import check_range, require, whole
 from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
+from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.imputation import SAMPLERS
@@ -32,13 +34,13 @@ from kstonet.layers import UPPER_LAYERS
 from kstonet.observers import EarlyStopping, Ends, Observer, Progress
 from kstonet.problem import Problem, Rows
 from kstonet.settings import FirstLayerSettings, TrainingSettings, layer_sizes
-from kstonet.targets import Targets
+from kstonet.targets import TargetsKind
 from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
 WITHOUT_EFFECT = ("checkpoint", "callback", "n_jobs", "verbose")  # parameters that do not change the result
 SMALLEST_NOISE = 1e-30  # variance; one over it is the largest
-RESIDUALS = ("crossfit", "loo", "training", None)
+RESIDUALS = ("auto", "crossfit", "loo", "training", None)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ class Choice:
     how: dict[str, Any]
 
 
-class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseStoNet(
+    TableInputMixin, CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Everything the estimators share. Subclasses say what the first layer is, and what is predicted."""
 
     hidden_layer_sizes: Any
@@ -81,7 +85,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
     trained_: TrainedNetwork
     _X_fit: np.ndarray
-    _targets: ClassVar[type[Targets]]
+    _residuals_known: ClassVar[tuple[str | None, ...]] = RESIDUALS
 
     # -- what subclasses answer ----------------------------------------------------------------------------------------------
 
@@ -89,9 +93,13 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
         """The first layer that the parameters ask for."""
         raise NotImplementedError
 
+    def _targets(self) -> TargetsKind:
+        """What is predicted."""
+        raise NotImplementedError
+
     def _gram_options(self) -> dict[str, Any]:
         """Options of :func:`kstonet.gram.make_gram`."""
-        return {"max_memory": self.max_memory}
+        return {"solver": "dense", "max_memory": self.max_memory}
 
     def _asked(self) -> set[str]:
         """The parameters that are to be chosen from the training rows."""
@@ -100,6 +108,13 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         """Values for the parameters asked for, by a search on the training rows; ``run`` keeps its steps."""
         raise NotImplementedError
+
+    def _predicted(self, problem: Problem, given: TrainingSettings, seed: int) -> Callable[[Run], np.ndarray] | None:
+        """What makes out-of-sample predictions of the training rows, where a continued training makes them too good.
+
+        ``given`` are the settings before a choice; the callable is given the run that keeps its steps.
+        """
+        return None
 
     # -- parameters ----------------------------------------------------------------------------------------------------------
 
@@ -120,13 +135,12 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             "friction": (lambda v: 0 < v <= 1, "in (0, 1]; 1 is Langevin Monte Carlo"),
             "sampler": (lambda v: v in SAMPLERS, f"one of {', '.join(SAMPLERS)}"),
             "upper_layer": (lambda v: v in UPPER_LAYERS, f"one of {', '.join(UPPER_LAYERS)}"),
-            "residuals": (lambda v: v in RESIDUALS, "one of 'crossfit', 'loo', 'training' or None"),
+            "residuals": (lambda v: v in self._residuals_known, f"one of {', '.join(map(repr, self._residuals_known))}"),
             "temperature": (
                 lambda v: v == "auto" if isinstance(v, str) else 0 < v < np.inf or (v == 0 and self.sampler == "sghmc"),
                 "'auto' or positive (0, which follows the gradient only, needs sampler='sghmc')",
             ),
             **dict.fromkeys(("standardize", "warm_start"), (lambda v: isinstance(v, bool | np.bool_), "True or False")),
-            "n_jobs": (lambda v: v is None or (whole(abs(v)) and not isinstance(v, bool)), "None or a whole number, not zero"),
             "tol": (lambda v: v is None or v >= 0, "a non-negative number, or None to do all max_iter iterations"),
             "max_memory": (lambda v: v is None or v > 0, "a positive number of bytes, or None for what the machine has"),
             "callback": (lambda v: v is None or callable(v), "a function of the state of an iteration, or None"),
@@ -135,6 +149,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
                 "a folder, or None; warm_start=True excludes it",
             ),
             "verbose": (lambda v: v >= 0, "0, 1 or 2"),
+            "n_jobs": (lambda v: v is None or v == -1 or whole(v), "a positive number of threads, -1 for all cores, or None"),
             "step_size": (
                 lambda v: (first := scheduled(v, 0)) == "auto" or 0 < first < np.inf,
                 "'auto', a positive number, or a schedule of them",
@@ -178,7 +193,7 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
             upper_layer=self.upper_layer,
             penalty=self.penalty,
             iro=loop,
-            residuals=self.residuals,
+            residuals="crossfit" if self.residuals == "auto" else self.residuals,
             max_iter=self._given("max_iter"),
             n_average=self._given("n_average"),
             n_chains=self.n_chains,
@@ -194,30 +209,32 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
         A kernel matrix keeps them, because prediction is given its columns as training was.
         """
-        check_range("X", X, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None)
+        check_range("X", X, names if names is not None and len(names) == X.shape[1] else None)
         if y.dtype.kind == "f":
             check_range("y", y)
-        rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise)
+        rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise, self._indicators)
         return rows if self._pairwise else rows.that_count()
 
     def _problem(self, rows: Rows) -> Problem:
-        return Problem.of(rows, self._targets, standardize=self.standardize, **self._gram_options())
+        return Problem.of(rows, self._targets(), standardize=self.standardize, **self._gram_options())
 
     def _train(self, rows: Rows, validation: Rows | None, observers: Sequence[Observer]) -> None:
         """Choose what is to be chosen, train, and keep the record."""
         self._check_parameters()
-        problem, settings = self._problem(rows), self._settings()
+        problem, given = self._problem(rows), self._settings()
         resumption = self._resumption(problem, self._asked())
         ends, publisher = Ends(), _Publisher(self)
         with open_run(self.checkpoint, self._plan(rows, validation)) as run:
             trained = run.result()
             if trained is None:
-                settings = self._with_choice(settings, problem, resumption, run)
+                settings = self._with_choice(given, problem, resumption, run)
+                predicted = self._predicted(problem, given, settings.seed)
                 if validation is not None:
                     problem = problem.with_validation(validation)
                 watching = [ends, publisher, *self._observers(settings, resumption), *observers]
                 try:
-                    trained = train(problem, settings, watching, resumption, run)
+                    trained = train(problem, settings, watching, resumption, run, predicted)
                 except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
                     raise ValueError(
                         f"training left the range of floating-point numbers ({error}). Use parameters nearer to the defaults, "
@@ -291,7 +308,26 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
 
     def _check_X(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._read(X)
+
+    def _refuse_training_rows(self, X: np.ndarray) -> None:
+        """Refuse rows of the training for a calibration: the model predicts them too well.
+
+        A stored model knows the rows it kept for prediction. Equal rows tell nothing where features take few values.
+        """
+        trained = self.trained_
+        if trained.pairwise:
+            return
+        bases = [part.basis for part in trained.expansion.parts if not part.holds_values and part.basis.ndim == 2]
+        known = getattr(self, "_X_fit", np.concatenate(bases) if bases else None)
+        if known is None or len(np.unique(known, axis=0)) < 0.5 * len(known):
+            return
+        share = float(rows_in(trained.scaler.forward(X), known).mean())
+        if share > 0.5:
+            raise ValueError(
+                f"calibrate: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
+                " the intervals would be too short. Give rows that were not in fit, or call calibrate() without rows."
+            )
 
     def transform(self, X: Any) -> np.ndarray:
         """The last hidden layer (before its activation) of the last iterate: a sufficient reduction of X.
@@ -334,10 +370,9 @@ class BaseStoNet(CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeature
     def _pairwise(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._pairwise
-        return tags
+    @property
+    def _takes_kernel_values(self) -> bool:
+        return self._pairwise
 
 
 class _Publisher(Observer):

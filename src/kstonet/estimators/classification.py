@@ -7,13 +7,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kstonet._checks import both_or_neither
 from kstonet.estimators.base import BaseStoNet
 from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
+from kstonet.estimators.weights import class_weighted, validated_weights
 from kstonet.problem import Rows
-from kstonet.targets import ClassTargets
+from kstonet.targets import ClassTargets, OrderedClasses, TargetsKind
 
 
 def known_classes(rows: Rows) -> ClassTargets:
@@ -29,7 +30,15 @@ def known_classes(rows: Rows) -> ClassTargets:
 class ClassificationTask(ClassifierMixin, BaseStoNet):
     """What both classifiers are asked."""
 
-    _targets = ClassTargets
+    class_weight: Any
+    ordinal: Any
+
+    def _targets(self) -> TargetsKind:
+        return ClassTargets if self.ordinal is False else OrderedClasses.given(self.ordinal)
+
+    def _row_weights(self, y: np.ndarray, sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
+        """Sample weights times class weights."""
+        return class_weighted(self.class_weight, y, validated_weights(sample_weight, X))
 
     @tears_down_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
@@ -37,12 +46,13 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Training rows. Missing values are NaN; columns of a data frame may hold truth values and categories.
         y : array-like of shape (n_samples,)
             Their labels, of any type.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
+            Weights of the rows, multiplied by ``class_weight``. They act on the loss of every layer as repeated rows do; a row
+            of weight zero takes no part.
         X_val, y_val : array-like, optional
             Validation rows: their loss and score enter ``history_``, and ``tol`` refers to them instead of the training rows.
 
@@ -51,13 +61,13 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         self
         """
         callbacks = fit_tasks(self, X, y, sample_weight)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = self._learn(X, y, sample_weight)
         check_classification_targets(y)
-        rows = self._rows(X, y, sample_weight)
+        rows = self._rows(X, y, self._row_weights(y, sample_weight, X))
         known = known_classes(rows)
         validation = None
         if both_or_neither(X_val, y_val, ("X_val", "y_val"), "validation"):
-            X_val, y_val = validate_data(self, X_val, dtype=np.float64, reset=False), np.asarray(y_val)
+            X_val, y_val = self._read(X_val), np.asarray(y_val)
             check_consistent_length(X_val, y_val)
             unknown = set(y_val.tolist()) - set(known.classes.tolist())
             if unknown:
@@ -102,6 +112,41 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         X = self._check_X(X)
         return self.trained_.proba(X)
 
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`, finite where a probability is too small for a number.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        X = self._check_X(X)
+        return self.trained_.log_proba(X)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of the second of two classes; of more classes one score each, the largest for the predicted class.
+
+        The scores of three or more classes are logarithms of :meth:`predict_proba` whose mean over the classes is zero, so that
+        their softmax is :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two classes, (n_samples, n_classes) for more
+        """
+        log_p = self.predict_log_proba(X)
+        if log_p.shape[1] == 2:
+            return np.asarray(log_p[:, 1] - log_p[:, 0])
+        return np.asarray(log_p - log_p.mean(axis=1, keepdims=True))
+
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""
         winners = self.predict_proba(X).argmax(axis=1)
@@ -128,6 +173,42 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         """
         X = self._check_X(X)
         return self.trained_.proba_interval(X, coverage)
+
+    def predict_set(self, X: Any, coverage: Any = 0.9, class_conditional: bool = False) -> np.ndarray:
+        """Sets of classes that hold the true class with a given probability: adaptive prediction sets.
+
+        A class is in the set of a row if the classes that are more probable have together no more than a threshold of the
+        probability. The threshold is the conformal quantile of that number for the true classes of rows the model was not
+        fitted on: the out-of-sample predictions of ``fit``, which need no extra data but have no exact guarantee, or the rows
+        that :meth:`calibrate` was given. Sets are never empty. They hold one class each, and cover more than is asked for,
+        where the most probable class is right more often than that.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float or sequence of float, default=0.9
+            Probability with which a set is to hold the true class.
+        class_conditional : bool, default=False
+            Whether that probability is to hold within each of the classes, with one threshold per class, and not only on
+            average over them. Sets are larger; a class with fewer than coverage/(1 - coverage) rows is in every set.
+
+        Returns
+        -------
+        bool ndarray of shape (n_samples, n_classes), or (n_samples, n_classes, n_levels) for a sequence of coverages
+            Whether a class, in the order of ``classes_``, is in the set: ``[model.classes_[row] for row in sets]`` are labels.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from kstonet import KStoNetClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> sets = KStoNetClassifier(max_iter=3, random_state=0).fit(X, y).predict_set(X, coverage=0.9)
+        >>> sets.shape, bool(sets[range(150), y].mean() > 0.9)
+        ((150, 3), True)
+        """
+        X = self._check_X(X)
+        return self.trained_.sets(X, coverage, class_conditional)
 
     def calibrate(self, X: Any = None, y: Any = None) -> Self:
         """Temperature scaling: probabilities p^(1/temperature), renormalised, with the temperature of the best log-likelihood.

@@ -20,15 +20,16 @@ from sklearn.base import (
     is_classifier,
 )
 from sklearn.model_selection import check_cv
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 import kstonet
 from kstonet.checkpoint import open_run
 from kstonet.estimators.base import WITHOUT_EFFECT
 from kstonet.estimators.classification import known_classes
+from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
@@ -112,7 +113,7 @@ def _of_best(method: Callable[..., Any]) -> Callable[..., Any]:
     return delegate
 
 
-class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseKStoNetCV(TableInputMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Both searches."""
 
     _base: type[Any]
@@ -172,14 +173,14 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
         base = self._base() if self.estimator is None else clone(self.estimator)
         base.set_params(tuning="none", kernel="precomputed" if self._precomputed else "rbf")  # candidates bring theirs
         regression = not is_classifier(base)
-        matrix, target = validate_data(self, X, y, dtype=np.float64, multi_output=regression, y_numeric=regression)
+        matrix, target = self._learn(X, y, sample_weight, multi_output=regression, y_numeric=regression)
         if regression:
             target = target.astype(np.float64)
         else:
             check_classification_targets(target)
-        weights = validated_weights(sample_weight, matrix)
+        weights = validated_weights(sample_weight, matrix) if regression else base._row_weights(target, sample_weight, matrix)
         counted = np.ones(len(matrix), dtype=bool) if weights is None else weights > 0
-        rows = Rows(matrix, target, weights, self._precomputed).that_count()
+        rows = Rows(matrix, target, weights, self._precomputed, self._indicators).that_count()
         if not regression:
             known_classes(rows)  # refuses a single one
         problem = base._problem(rows)
@@ -286,10 +287,9 @@ class BaseKStoNetCV(DocumentationLink, ClassNamePrefixFeaturesOutMixin, Transfor
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, list | tuple) and list(self.kernel) == ["precomputed"]
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        return tags
+    @property
+    def _takes_kernel_values(self) -> bool:
+        return self._precomputed
 
 
 def _results(table: list[dict[str, Any]]) -> dict[str, Any]:
@@ -368,6 +368,8 @@ class KStoNetClassifierCV(ClassifierMixin, BaseKStoNetCV):  # noqa: D101 (it sha
 
     predict = _of_best(KStoNetClassifier.predict)
     predict_proba = _of_best(KStoNetClassifier.predict_proba)
+    predict_log_proba = _of_best(KStoNetClassifier.predict_log_proba)
+    decision_function = _of_best(KStoNetClassifier.decision_function)
     predict_proba_interval = _of_best(KStoNetClassifier.predict_proba_interval)
     calibrate = _of_best(KStoNetClassifier.calibrate)
 

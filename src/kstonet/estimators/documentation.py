@@ -15,12 +15,15 @@ SHARED_PARAMETERS = """
     alpha : "auto", float or schedule, default="auto"
         Strength of the penalty, in scikit-learn's scaling. "auto" is 0.1·residual·√(log(inputs)/n), the order that the theory
         asks for, with the residual of the current fit.
-    residuals : {"crossfit", "loo", "training", None}, default="crossfit"
-        Which residuals prediction intervals are learnt from. "crossfit": training goes on for three iterations with each of
-        five folds hidden (ten in regressions of fewer than 1,000 rows), and the hidden rows are predicted. "loo": every row is
-        left out of the last refit of the first layer, in closed form; this is faster and a little optimistic. "training": plain
-        training residuals, as in the paper; they are far too small where the network nearly interpolates. None prepares no
-        intervals: training is faster, and the model predicts means only.
+    residuals : {"auto", "local", "crossfit", "loo", "training", None}, default="auto"
+        Which residuals prediction intervals are learnt from, and what is learnt from them. "crossfit": training goes on for
+        three iterations with each of five folds hidden (ten in regressions of fewer than 1,000 rows), and the hidden rows are
+        predicted. "local", for regressions: the same residuals, and the size of the noise may differ from place to place, with
+        two tails of their own where errors are skewed; both only as far as the residuals show it. "auto" is "local" for a
+        K-StoNet that chooses what is left out (``tuning``), and "crossfit" otherwise. "loo": every row is left out of the last
+        refit of the first layer, in closed form; this is faster and a little optimistic. "training": plain training residuals,
+        as in the paper; they are far too small where the network nearly interpolates. None prepares no intervals: training is
+        faster, and the model predicts means only.
     sampler : {"sghmc", "mala", "hmc", "gibbs"}, default="sghmc"
         How hidden values are drawn: the paper's momentum update, eq. (imputationeq); the Langevin and the Hamiltonian algorithm
         with an accept step; or slice draws, one coordinate at a time. :func:`kstonet.imputation.register_sampler` adds others.
@@ -74,10 +77,23 @@ SHARED_ATTRIBUTES = """
         and iterations, support vectors, seconds per part.
     n_iter_ : int
         Number of iterations done.
+    encoding_ : TableEncoding
+        How the columns of X become numbers: what stands in for missing values, and the categories.
     n_features_in_ : int
-        Number of columns of X.
+        Number of columns of X, before they are encoded.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X, where all of them are strings.
+"""
+
+CLASSIFIER_PARAMETERS = """    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply ``sample_weight``: a dict from labels to positive numbers (labels that it leaves
+        out have the weight one), or "balanced" for weights n/(n_classes·rows of the class), with which rare classes count as
+        much as frequent ones. Probabilities are then those of such a population, not of the training rows.
+    ordinal : bool or sequence of labels, default=False
+        Whether the classes are ordered, as grades are. True takes the order of numbers; a sequence holds all labels from the
+        lowest to the highest, such as ``["low", "medium", "high"]``. All classes then share one linear predictor, which moves
+        the log-odds of every class against the one below it by the same amount (the adjacent-categories logit model): fewer
+        coefficients, and probabilities that respect the order. ``classes_`` stays sorted.
 """
 
 CLASSIFIER_ATTRIBUTES = """    classes_ : ndarray of shape (n_classes,)
@@ -114,15 +130,18 @@ KSTONET_PARAMETERS = f"""
         larger, the closer the units follow the hidden values. The fixed default is 10.
     loss : {{"squared", "epsilon_insensitive"}}, optional
         Loss of the first layer. "squared" makes its units least-squares support vector regressions (kernel ridge regressions
-        with the ridge 1/C), which estimate means, are solved in closed form and need an inverse of the kernel matrix; "fast"
-        chooses it for up to 12,000 rows. "epsilon_insensitive", the fixed default, is the paper's: units are sparse, robust
-        against outliers, and solved for any number of rows that a kernel matrix fits.
+        with the ridge 1/C), which estimate means and are solved in closed form: "fast" chooses it. Up to 12,000 rows it needs
+        an inverse of the kernel matrix, beyond them an approximation of low rank (see ``solver``). "epsilon_insensitive", the
+        fixed default, is the paper's: units are sparse and robust against outliers.
     epsilon : float or one per first-layer unit, optional
         Half-width of the tube in which errors of a support vector regression cost nothing; the fixed default is 0.01.
     svr_tol : float, default=1e-3
         Relative duality gap to which the support vector regressions are solved.
-    solver : str, default="auto"
-        Which Gram holds the kernel matrix: "auto" chooses; :func:`kstonet.gram.register_gram` adds others.
+    solver : str or LowRank, default="auto"
+        Which Gram holds the kernel matrix. "dense" is the whole matrix, "low_rank" an approximation whose size grows like the
+        number of rows: :class:`kstonet.gram.LowRank` says which, and gives it another rank. "auto" is "low_rank" where the
+        matrix does not fit into memory, and with a squared loss from 12,000 rows on; ``explain_plan`` says what it will be, and
+        ``plan_`` what it was. :func:`kstonet.gram.register_gram` adds others.
     device : str, optional
         Where the kernel matrix lives and the support vector regressions are solved: None is NumPy on the CPU, "cuda" a GPU (any
         name that PyTorch knows; extra "gpu"). Prediction runs on the CPU either way.{SHARED_PARAMETERS}
@@ -142,6 +161,9 @@ KSTONET_PARAMETERS = f"""
     tuning_ : dict
         How they were chosen: "reason" in words, and "table", one dict per candidate with its out-of-sample error. The reason is
         also in ``history_[0]["tuning"]``.
+    plan_ : Plan
+        How the kernel matrix was held, why, and what it cost by estimate; for an approximation also its rank and the share of
+        the trace that it leaves out.
     kernel_ : Kernel
         The kernel of the first unit, with gamma resolved.
     n_support_ : int
@@ -165,3 +187,9 @@ STONET_PARAMETERS = f"""
 
     Attributes
     ----------{SHARED_ATTRIBUTES}"""
+
+
+def classifier(sections: str) -> str:
+    """The sections of a classifier: with what its regressor has not."""
+    parameters, attributes = sections.split("    Notes\n", maxsplit=1)
+    return f"{parameters.rstrip()}\n{CLASSIFIER_PARAMETERS}\n    Notes\n{attributes}{CLASSIFIER_ATTRIBUTES}"

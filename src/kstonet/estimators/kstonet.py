@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from kstonet._checks import require
+from kstonet._words import did_you_mean
 from kstonet.checkpoint import Run
+from kstonet.class_start import class_units
 from kstonet.estimators.base import BaseStoNet, Choice
 from kstonet.estimators.classification import ClassificationTask
-from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, KSTONET_PARAMETERS
+from kstonet.estimators.documentation import KSTONET_PARAMETERS, classifier
 from kstonet.estimators.regression import RegressionTask
-from kstonet.gram import Kernel
-from kstonet.problem import Problem
-from kstonet.settings import LARGEST, KernelLayerSettings, TrainingSettings, units_given
-from kstonet.targets import ClassTargets
+from kstonet.gram import Kernel, Plan
+from kstonet.problem import Grams, Problem
+from kstonet.settings import FIXED, LARGEST, KernelLayerSettings, TrainingSettings, units_given
+from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
-from kstonet.tuning.fast import FEWEST_ROWS, fast_choice
+from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, network_shape
 from kstonet.tuning.parts import larger_part, validation_parts
+from kstonet.tuning.refits import refit_folds, refitted_predictions
 from kstonet.tuning.search import search
 
 TUNINGS = ("fast", "thorough", "none")
+GAMMAS = ("scale", "auto", "median", "tune")
 LOSSES = ("squared", "epsilon_insensitive")
-
-#: What a parameter is that is left out and not chosen.
-FIXED: dict[str, Any] = {
-    "hidden_layer_sizes": (5,),
-    "kernel": "rbf",
-    "gamma": "scale",
-    "length_scale": None,
-    "C": 10.0,
-    "loss": "epsilon_insensitive",
-    "epsilon": 0.01,
-    "max_iter": 40,
-    "n_average": 10,
-}
 
 
 class BaseKStoNet(BaseStoNet):
@@ -59,7 +52,7 @@ class BaseKStoNet(BaseStoNet):
         penalty: str = "lasso",
         upper_layer: str = "dense",
         alpha: Any = "auto",
-        residuals: str | None = "crossfit",
+        residuals: str | None = "auto",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
@@ -136,11 +129,17 @@ class BaseKStoNet(BaseStoNet):
         tuned = {name for name in TUNABLE if is_tune(getattr(self, name))}
         if tuned or self.tuning == "none":
             return tuned
-        return {name for name in FIXED if getattr(self, name) is None}
+        noise = {"residuals"} if self.residuals == "auto" and "local" in self._residuals_known else set()
+        return {name for name in FIXED if getattr(self, name) is None} | noise
 
     def _check_parameters(self) -> None:
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
         require("loss", self.loss, lambda v: v in (None, *LOSSES), f"one of {', '.join(map(repr, LOSSES))}, or None")
+        if isinstance(self.gamma, str) and self.gamma not in GAMMAS:
+            names = ", ".join(map(repr, GAMMAS))
+            raise ValueError(
+                f"gamma={self.gamma!r} is unknown; use a positive number, {names}.{did_you_mean(self.gamma, GAMMAS)}"
+            )
         for name in ("hidden_layer_sizes", "length_scale", "C"):
             value = getattr(self, name)
             if isinstance(value, str) and not is_tune(value):
@@ -158,11 +157,25 @@ class BaseKStoNet(BaseStoNet):
             return self._searched(asked, problem, settings, seed, run)
         if len(problem.X) < FEWEST_ROWS:
             reason = f"fewer than {FEWEST_ROWS} rows say too little: all values are the fixed defaults"
-            return Choice({name: FIXED[name] for name in asked}, {"reason": reason, "table": []})
+            fixed = FIXED | {"residuals": "crossfit"}
+            return Choice({name: fixed[name] for name in asked}, {"reason": reason, "table": []})
         given = {name: getattr(self, name) for name in FIXED}
         thorough = self.tuning == "thorough"
         found = fast_choice(problem, given, seed=seed, thorough=thorough, n_jobs=self.n_jobs)
-        return Choice(found.parameters, {"reason": found.reason, "table": found.table})
+        noise = {"residuals": "local"} if "residuals" in asked else {}
+        return Choice(found.parameters | noise, {"reason": found.reason, "table": found.table})
+
+    def _predicted(self, problem: Problem, given: TrainingSettings, seed: int) -> Callable[[Run], np.ndarray] | None:
+        asked = self._asked()
+        searched = any(is_tune(getattr(self, name)) for name in TUNABLE)  # a search is too expensive to be done again
+        folds = refit_folds(len(problem.X))
+        if not asked or searched or not folds or not isinstance(problem.targets, NumericTargets):
+            return None
+
+        def choose(part: Problem) -> dict[str, Any]:
+            return self._choose(asked, part, given, seed, Run()).parameters
+
+        return partial(refitted_predictions, problem, given, choose, folds)
 
     def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         """Values for the parameters that are "tune", by training networks on validation parts."""
@@ -175,6 +188,51 @@ class BaseKStoNet(BaseStoNet):
         # beside what was asked: a gamma that goes with learned length scales, kernels that bring their own
         chosen = {name: value for name, value in found.parameters.items() if name in asked or (value,) != getattr(grids, name)}
         return Choice(chosen, {"reason": found.reason, "table": found.table})
+
+    def explain_plan(self, X: Any, y: Any = None) -> Plan:
+        """How ``fit`` would hold the kernel matrix of these rows, why, and what that would cost; nothing is computed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows; only their number and width are used.
+        y : array-like of shape (n_samples,), optional
+            Their targets: a classifier has one unit per class.
+
+        Returns
+        -------
+        Plan
+            ``print`` says it in words; ``bytes`` and ``seconds`` are estimates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kstonet import KStoNetRegressor
+        >>> plan = KStoNetRegressor().explain_plan(np.zeros((50_000, 8)))
+        >>> plan.solver, plan.reason
+        ('low_rank', '50,000 rows are more than the 12,000 whose matrix is inverted')
+        """
+        self._check_parameters()
+        n, p = np.shape(X)
+        grams = Grams(np.broadcast_to(0.0, (n, p)), **self._gram_options())
+        settings, asked = self._settings(), self._asked()
+        if asked and not any(is_tune(getattr(self, name)) for name in TUNABLE) and n >= FEWEST_ROWS:
+            given = {name: getattr(self, name) for name in FIXED}
+            classes = 2 if y is None else len(np.unique(np.asarray(y)))
+            units = class_units(classes, self.ordinal) if is_classifier(self) else None
+            shape = network_shape(grams, given, pairwise=self._pairwise, class_units=units)
+            settings = settings.with_parameters({name: value for name, value in shape.items() if name in asked})
+        plan = settings.plan(grams)
+        assert plan is not None
+        return plan
+
+    @property
+    def plan_(self) -> Plan:
+        """How the kernel matrix was held, why, and what was left out."""
+        plan = self.trained_.plan
+        if plan is None:
+            raise AttributeError("plan_ is not known: the model is from a file of an earlier version.")
+        return plan
 
     @property
     def kernel_(self) -> Kernel:
@@ -217,12 +275,22 @@ class KStoNetRegressor(RegressionTask, BaseKStoNet):
     >>> model = KStoNetRegressor(max_iter=10, random_state=0).fit(X, y)
     >>> round(model.score(X, y), 2) > 0.98
     True
+
+    Data frames may have missing values and categories:
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({{"x": X[:, 0], "sign": np.where(np.arange(100) % 2, "plus", "minus")}})
+    >>> table.loc[::10, "x"] = np.nan
+    >>> model.fit(table, np.where(table["sign"] == "plus", y, -y)).predict_interval(table).shape
+    (100, 2)
+    >>> model.encoding_.output_names(model.feature_names_in_)
+    ['x', 'sign=minus', 'sign=plus']
     """
 
 
 class KStoNetClassifier(ClassificationTask, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for classification.
-{KSTONET_PARAMETERS}{CLASSIFIER_ATTRIBUTES}
+{classifier(KSTONET_PARAMETERS)}
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -232,3 +300,84 @@ class KStoNetClassifier(ClassificationTask, BaseKStoNet):
     >>> model.score(X, y) > 0.9
     True
     """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = None,
+        activation: str = "softplus",
+        *,
+        tuning: str = "fast",
+        kernel: Any = None,
+        gamma: Any = None,
+        length_scale: Any = None,
+        C: Any = None,
+        loss: str | None = None,
+        epsilon: Any = None,
+        svr_tol: float = 1e-3,
+        noise_variance: Any = "auto",
+        penalty: str = "lasso",
+        upper_layer: str = "dense",
+        alpha: Any = "auto",
+        residuals: str | None = "auto",
+        sampler: str = "sghmc",
+        n_imputation_steps: int = 25,
+        step_size: Any = "auto",
+        friction: float = 0.1,
+        temperature: float | str = "auto",
+        max_iter: int | None = None,
+        n_average: int | None = None,
+        n_chains: int = 1,
+        tol: float | None = None,
+        n_iter_no_change: int = 10,
+        standardize: bool = True,
+        warm_start: bool = False,
+        max_memory: float | None = None,
+        solver: str = "auto",
+        device: str | None = None,
+        checkpoint: Any = None,
+        callback: Callable[[Any], Any] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        class_weight: Any = None,
+        ordinal: Any = False,
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes,
+            activation,
+            tuning=tuning,
+            kernel=kernel,
+            gamma=gamma,
+            length_scale=length_scale,
+            C=C,
+            loss=loss,
+            epsilon=epsilon,
+            svr_tol=svr_tol,
+            noise_variance=noise_variance,
+            penalty=penalty,
+            upper_layer=upper_layer,
+            alpha=alpha,
+            residuals=residuals,
+            sampler=sampler,
+            n_imputation_steps=n_imputation_steps,
+            step_size=step_size,
+            friction=friction,
+            temperature=temperature,
+            max_iter=max_iter,
+            n_average=n_average,
+            n_chains=n_chains,
+            tol=tol,
+            n_iter_no_change=n_iter_no_change,
+            standardize=standardize,
+            warm_start=warm_start,
+            max_memory=max_memory,
+            solver=solver,
+            device=device,
+            checkpoint=checkpoint,
+            callback=callback,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+        self.ordinal = ordinal

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kstonet._checks import require, whole
 from kstonet._progress import write
+from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.gram import Gram, Kernel, make_gram, make_kernel
@@ -20,7 +20,7 @@ from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_solution import SVRProgress, SVRSolution
 
 
-class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """ε-support vector regression for one or many targets, on one kernel matrix.
 
     All targets are solved together: the kernel matrix and its factor are computed once, every iteration is a few matrix
@@ -81,8 +81,10 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
         The whole record: primal and dual values, margin and bounded sets, KKT distance, factorisations, seconds.
     kernel_ : Kernel
         With ``gamma`` resolved.
+    encoding_ : TableEncoding
+        How the columns of X become numbers: what stands in for missing values, and the categories.
     n_features_in_ : int
-        Columns of X.
+        Columns of X, before they are encoded.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, where all are strings.
 
@@ -156,7 +158,7 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
             Fitted.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        X, y = self._learn(X, y, sample_weight, multi_output=True, y_numeric=True)
         y = y.astype(np.float64)
         weights = validated_weights(sample_weight, X)
         kernel = make_kernel(
@@ -211,7 +213,7 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
         if previous is not None and previous.coef.shape != targets.shape:
             previous = None
         if self._gram is None:
-            self._gram = make_gram(self._X_fit, self.kernel_, dtype=self.dtype, max_memory=self.max_memory)
+            self._gram = make_gram(self._X_fit, self.kernel_, solver="dense", dtype=self.dtype, max_memory=self.max_memory)
         self.solution_ = solution = solve_svr(
             self._gram,
             targets,
@@ -271,7 +273,7 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._read(X)
         out = np.concatenate([values[0] for _, values, _ in self.expansion().blocks(X)])
         return out[:, 0] if self._single_target else out
 
@@ -287,7 +289,6 @@ class MultiTargetSVR(DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEs
         state["_gram"] = None  # large, and rebuilt from the training rows when refit asks for it
         return state
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        return tags
+    @property
+    def _takes_kernel_values(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"

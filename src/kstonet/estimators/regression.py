@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from kstonet._checks import both_or_neither
-from kstonet.estimators.base import BaseStoNet
+from kstonet.estimators.base import RESIDUALS, BaseStoNet
 from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
 from kstonet.problem import Rows
-from kstonet.targets import NumericTargets
+from kstonet.targets import NumericTargets, TargetsKind
 from kstonet.uncertainty.distribution import PredictiveDistribution
+
+USUAL_COVERAGE = 0.95
+
+
+def _say_what_few_rows_allow(n: int) -> None:
+    """The ⌈(n + 1)·coverage⌉-th of n scores does not exist for a coverage above n/(n + 1)."""
+    needed = int(np.ceil(USUAL_COVERAGE / (1.0 - USUAL_COVERAGE) - 1e-9))
+    if n < needed:
+        warnings.warn(
+            f"calibrate: {n} rows cannot tell more than {n / (n + 1):.0%} intervals; wider ones are infinite. "
+            f"{USUAL_COVERAGE:.0%} intervals need {needed} rows; calibrate() without rows goes back to those of fit.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
     """What both regressors are asked."""
 
-    _targets = NumericTargets
+    _residuals_known = ("local", *RESIDUALS)
+
+    def _targets(self) -> TargetsKind:
+        return NumericTargets
 
     @tears_down_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
@@ -27,8 +45,8 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Training rows. Missing values are NaN; columns of a data frame may hold truth values and categories.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Their targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -41,11 +59,11 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         self
         """
         callbacks = fit_tasks(self, X, y, sample_weight)
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        X, y = self._learn(X, y, sample_weight, multi_output=True, y_numeric=True)
         rows = self._rows(X, y.astype(np.float64), sample_weight)
         validation = None
         if both_or_neither(X_val, y_val, ("X_val", "y_val"), "validation"):
-            X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
+            X_val = self._read(X_val)
             y_val = check_array(y_val, dtype=np.float64, ensure_2d=False, input_name="y_val")
             check_consistent_length(X_val, y_val)
             if y_val.shape[1:] != y.shape[1:]:
@@ -155,5 +173,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
             y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
             check_consistent_length(X, y)
             X = self._check_X(X)
+            self._refuse_training_rows(X)
+            _say_what_few_rows_allow(len(X))
         self.trained_ = self.trained_.calibrated(X, y)
         return self

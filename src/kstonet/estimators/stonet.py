@@ -7,7 +7,7 @@ from typing import Any
 
 from kstonet.estimators.base import BaseStoNet
 from kstonet.estimators.classification import ClassificationTask
-from kstonet.estimators.documentation import CLASSIFIER_ATTRIBUTES, STONET_PARAMETERS
+from kstonet.estimators.documentation import STONET_PARAMETERS, classifier
 from kstonet.estimators.regression import RegressionTask
 from kstonet.settings import LinearLayerSettings
 
@@ -26,7 +26,7 @@ class BaseLinearStoNet(BaseStoNet):
         penalty: str = "lasso",
         upper_layer: str = "dense",
         alpha: Any = "auto",
-        residuals: str | None = "crossfit",
+        residuals: str | None = "auto",
         sampler: str = "sghmc",
         n_imputation_steps: int = 25,
         step_size: Any = "auto",
@@ -95,7 +95,7 @@ class StoNetRegressor(RegressionTask, BaseLinearStoNet):
 
 class StoNetClassifier(ClassificationTask, BaseLinearStoNet):
     __doc__ = f"""Stochastic neural network for classification: K-StoNet's loop with a linear first layer.
-{STONET_PARAMETERS}{CLASSIFIER_ATTRIBUTES}
+{classifier(STONET_PARAMETERS)}
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -105,3 +105,68 @@ class StoNetClassifier(ClassificationTask, BaseLinearStoNet):
     >>> model.score(X, y) > 0.9
     True
     """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (5,),
+        activation: str = "softplus",
+        *,
+        kernel: Any = None,
+        gamma: Any = "scale",
+        noise_variance: Any = "auto",
+        penalty: str = "lasso",
+        upper_layer: str = "dense",
+        alpha: Any = "auto",
+        residuals: str | None = "auto",
+        sampler: str = "sghmc",
+        n_imputation_steps: int = 25,
+        step_size: Any = "auto",
+        friction: float = 0.1,
+        temperature: float | str = "auto",
+        max_iter: int = 40,
+        n_average: int = 10,
+        n_chains: int = 1,
+        tol: float | None = None,
+        n_iter_no_change: int = 10,
+        standardize: bool = True,
+        warm_start: bool = False,
+        max_memory: float | None = None,
+        checkpoint: Any = None,
+        callback: Callable[[Any], Any] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        class_weight: Any = None,
+        ordinal: Any = False,
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes,
+            activation,
+            kernel=kernel,
+            gamma=gamma,
+            noise_variance=noise_variance,
+            penalty=penalty,
+            upper_layer=upper_layer,
+            alpha=alpha,
+            residuals=residuals,
+            sampler=sampler,
+            n_imputation_steps=n_imputation_steps,
+            step_size=step_size,
+            friction=friction,
+            temperature=temperature,
+            max_iter=max_iter,
+            n_average=n_average,
+            n_chains=n_chains,
+            tol=tol,
+            n_iter_no_change=n_iter_no_change,
+            standardize=standardize,
+            warm_start=warm_start,
+            max_memory=max_memory,
+            checkpoint=checkpoint,
+            callback=callback,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+        self.ordinal = ordinal

@@ -1,10 +1,12 @@
 """Kernels and the Gram matrices made of them."""
 
-from kstonet.gram.base import Gram
+from kstonet.gram.base import Gram, RegularisedGram, StructuredGram
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.kernels import KERNEL_NAMES, Kernel, kernel_names, make_kernel, register_kernel
+from kstonet.gram.low_rank import LowRank, LowRankGram
 from kstonet.gram.making import gram_names, make_gram, register_gram
 from kstonet.gram.memory import GramTooLargeError
+from kstonet.gram.planning import Plan
 
 __all__ = [
     "KERNEL_NAMES",
@@ -12,6 +14,11 @@ __all__ = [
     "Gram",
     "GramTooLargeError",
     "Kernel",
+    "LowRank",
+    "LowRankGram",
+    "Plan",
+    "RegularisedGram",
+    "StructuredGram",
     "gram_names",
     "kernel_names",
     "make_gram",

@@ -9,7 +9,7 @@ Methods said to return NumPy do so wherever the Gram lives: prediction and uncer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -98,4 +98,58 @@ class Gram(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes held, factor included."""
+        ...
+
+
+class DiagonalSolver(Protocol):
+    """Applies (K + diag(ridges))⁻¹, nearly; the caller refines with products."""
+
+    def solve(self, rows: np.ndarray) -> np.ndarray:
+        """The inverse applied to every row."""
+        ...
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """The diagonal of the inverse; zero for rows that take no part."""
+        ...
+
+
+@runtime_checkable
+class RegularisedGram(Gram, Protocol):
+    """A Gram that solves ridge regressions itself, where its matrix cannot be handed out: too large, or on a device."""
+
+    def regularised(self, ridges: np.ndarray) -> DiagonalSolver:
+        """The solver of K + diag(ridges); rows with an infinite ridge take no part."""
+        ...
+
+
+@runtime_checkable
+class StructuredGram(RegularisedGram, Protocol):
+    """A Gram of more rows than a matrix could hold: what else is asked of a kernel matrix then, without n² numbers.
+
+    See Also
+    --------
+    kstonet.gram.LowRank : The one that the package has.
+    """
+
+    @property
+    def landmarks(self) -> np.ndarray:
+        """Training rows that stand for all of them, ascending: expansions keep them, and intervals are measured from them."""
+        ...
+
+    @property
+    def below(self) -> bool:
+        """Whether the kernel's matrix less this one is positive semi-definite."""
+        ...
+
+    def exact_product(self, rows: np.ndarray) -> np.ndarray:
+        """The kernel's own matrix applied to every row: n² kernel values, computed and forgotten."""
+        ...
+
+    def column_blocks(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield ``(rows, K[rows, indices])`` in blocks of bounded memory; ``rows`` are numbers of training rows."""
+        ...
+
+    def at(self, X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """A function that takes coefficients (m, n) to values (rows, m) at new rows."""
         ...

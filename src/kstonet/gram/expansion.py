@@ -54,9 +54,25 @@ class ExpansionPart:
         """Whether a row of X holds the features themselves, so that the basis is column numbers."""
         return self.kernel is None or self.kernel.precomputed
 
+    @property
+    def width(self) -> int:
+        """Kernel values that one new row asks for at once."""
+        return int(self.coef.shape[2])
+
+    @property
+    def support(self) -> np.ndarray:
+        """The training rows (or features) that are kept."""
+        return self.used
+
     def features(self, X: np.ndarray) -> np.ndarray:
         """The values the coefficients multiply, shape (rows, q)."""
         return np.asarray(X[:, self.basis]) if self.kernel is None else self.kernel.features(X, self.basis)
+
+    def values(self, X: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """The functions at rows whose :meth:`features` are given, shape (iterates, rows, units)."""
+        iterates, units, width = self.coef.shape
+        product = features @ self.coef.reshape(iterates * units, width).T  # one product for all iterates
+        return np.asarray(product.reshape(len(product), iterates, units).swapaxes(0, 1))
 
 
 @storable(intercept="float t m")
@@ -88,16 +104,14 @@ class Expansion:
         Values have shape (iterates, rows, units); features are those of every part.
         """
         iterates, units = self.intercept.shape
-        for rows in row_blocks(len(X), max(part.coef.shape[2] for part in self.parts)):
+        for rows in row_blocks(len(X), max(part.width for part in self.parts)):
             values = np.empty((iterates, rows.stop - rows.start, units))
             features = [part.features(X[rows]) for part in self.parts]
             for part, own in zip(self.parts, features, strict=True):
-                flat = part.coef.reshape(iterates * len(part.units), part.coef.shape[2])  # one product for all iterates
-                product = own @ flat.T
-                values[:, :, part.units] = product.reshape(len(product), iterates, len(part.units)).swapaxes(0, 1)
+                values[:, :, part.units] = part.values(X[rows], own)
             yield rows, values + self.intercept[:, None, :], features
 
     @property
     def n_support(self) -> int:
         """Training rows (or features) kept, each counted once."""
-        return len(np.unique(np.concatenate([part.used for part in self.parts])))
+        return len(np.unique(np.concatenate([part.support for part in self.parts])))

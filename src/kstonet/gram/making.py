@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from kstonet._registry import require_free
 from kstonet.gram.base import Gram
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.kernels import Kernel
+from kstonet.gram.low_rank import LowRank
+from kstonet.gram.planning import choose_solver
 
 
 class GramFactory(Protocol):
@@ -32,7 +34,7 @@ def _dense(X: np.ndarray, kernel: Kernel, *, device: str | None, dtype: str, max
 
 
 AUTO = "auto"
-_GRAMS: dict[str, GramFactory] = {"dense": _dense}
+_GRAMS: dict[str, GramFactory] = {"dense": _dense, "low_rank": LowRank()}
 
 
 def register_gram(name: str, factory: GramFactory) -> None:
@@ -83,7 +85,7 @@ def make_gram(
     X: np.ndarray,
     kernel: Kernel,
     *,
-    solver: str = AUTO,
+    solver: str | GramFactory = AUTO,
     device: str | None = None,
     dtype: str = "float64",
     max_memory: float | None = None,
@@ -96,8 +98,10 @@ def make_gram(
         Training rows; the matrix itself for a precomputed kernel.
     kernel : Kernel
         From :func:`kstonet.gram.make_kernel`.
-    solver : str, default="auto"
-        "dense" keeps the whole matrix in memory; other names are those of :func:`register_gram`. "auto" is "dense".
+    solver : str or callable, default="auto"
+        "dense" keeps the whole matrix in memory; "low_rank" an approximation whose size grows like n (a :class:`LowRank` is the
+        same with a rank of its own); other names are those of :func:`register_gram`, and a factory as described there is taken
+        as it is. "auto" is "dense" where that fits into memory, and "low_rank" beyond (:mod:`kstonet.gram.planning`).
     device : str, optional
         None is NumPy on the CPU; "cuda" a GPU, or any other device name that PyTorch knows.
     dtype : {"float64", "float32"}, default="float64"
@@ -122,7 +126,15 @@ def make_gram(
     >>> make_gram(X, make_kernel("rbf", X, gamma=1.0)).product(np.ones((1, 4))).round(3)
     array([[2.904, 3.431, 3.431, 2.904]])
     """
-    if not isinstance(solver, str) or solver not in gram_names():
-        raise ValueError(f"solver={solver!r} is unknown; use one of {', '.join(gram_names())}.")
-    make = _GRAMS["dense" if solver == AUTO else solver]
-    return make(X, kernel, device=device, dtype=dtype, max_memory=max_memory)
+    if isinstance(solver, str) and solver == AUTO:
+        solver, _ = choose_solver(len(X), pairwise=kernel.precomputed, device=device, dtype=dtype, max_memory=max_memory)
+    return gram_factory(solver)(X, kernel, device=device, dtype=dtype, max_memory=max_memory)
+
+
+def gram_factory(solver: Any) -> GramFactory:
+    """What makes the Gram that a name stands for; a factory is its own."""
+    if isinstance(solver, str) and solver in _GRAMS:
+        return _GRAMS[solver]
+    if callable(solver):
+        return solver  # type: ignore[no-any-return]
+    raise ValueError(f"solver={solver!r} is unknown; use one of {', '.join(gram_names())}, or a LowRank(rank=...).")

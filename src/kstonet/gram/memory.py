@@ -54,6 +54,6 @@ def require_memory(n: int, needed: int, limit: float, description: str, *, given
         origin = "max_memory" if given else f"{DEFAULT_FRACTION:.0%} of what is available"
         raise GramTooLargeError(
             f"A dense Gram matrix of n={n:,} rows needs {readable_bytes(needed)} ({description}); the limit is "
-            f"{readable_bytes(limit)} ({origin}). Use fewer rows, dtype='float32' (a third to a half less), or a larger "
-            "max_memory if the machine has it."
+            f"{readable_bytes(limit)} ({origin}). Use fewer rows, or a larger max_memory if the "
+            "machine has it."
         )

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
-from kstonet._arrays import Array, astype
+from kstonet._arrays import Array, astype, machine_epsilon, to_numpy
 from kstonet.gram.cholesky import NotPositiveDefiniteError
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.kernels import Kernel
+from kstonet.gram.low_rank_solver import JITTERS
 from kstonet.gram.memory import available_memory
 
 _LOADING = threading.Lock()
+COLUMNS = 2048  # of an inverse that are made at once
 
 
 class _TorchCholesky:
@@ -24,14 +28,42 @@ class _TorchCholesky:
         factor, info = torch.linalg.cholesky_ex(A)
         if int(info) != 0:
             raise NotPositiveDefiniteError(f"pivot {int(info)} of {A.shape[0]} is not positive")
-        self._factor = factor
+        self.factor = factor
 
     @property
     def nbytes(self) -> int:
-        return int(self._factor.nbytes)
+        return int(self.factor.nbytes)
 
     def solve(self, rows: torch.Tensor) -> torch.Tensor:
-        return torch.cholesky_solve(astype(rows, self._factor.dtype).T, self._factor).T
+        return torch.cholesky_solve(astype(rows, self.factor.dtype).T, self.factor).T
+
+
+class _TorchRegularised:
+    """The solver of K + diag(ridges) from one factor; rows with an infinite ridge take no part."""
+
+    def __init__(self, gram: TorchGram, ridges: np.ndarray) -> None:
+        self._array, self._n = gram.array, gram.n
+        self._seen = np.flatnonzero(np.isfinite(ridges))
+        self._factor = gram.factor_of(self._seen, ridges[self._seen])
+
+    def solve(self, rows: np.ndarray) -> np.ndarray:
+        """The inverse applied to every row."""
+        out = np.zeros((len(rows), self._n))
+        right = self._array(rows[:, self._seen].T)
+        out[:, self._seen] = to_numpy(torch.cholesky_solve(astype(right, self._factor.dtype), self._factor)).T
+        return out
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:
+        """Column sums of squares of L⁻¹, a block of columns at a time: they are zero above their own rows."""
+        out, factor = np.zeros(self._n), self._factor
+        for begin in range(0, len(factor), COLUMNS):
+            rows = self._seen[begin : begin + COLUMNS]
+            below = factor[begin:, begin:]
+            unit = torch.zeros((len(below), len(rows)), dtype=factor.dtype, device=factor.device)
+            unit.fill_diagonal_(1.0)
+            out[rows] = to_numpy(torch.linalg.solve_triangular(below, unit, upper=False).square_().sum(0))
+        return out
 
 
 def torch_gram(
@@ -63,6 +95,28 @@ class TorchGram(DenseGram):
 
     def _cholesky(self, work: Array) -> Any:
         return _TorchCholesky(work)
+
+    def regularised(self, ridges: np.ndarray) -> _TorchRegularised:
+        """The solver of K + diag(ridges); rows with an infinite ridge take no part."""
+        self._n_factorizations += 1
+        return _TorchRegularised(self, ridges)
+
+    def factor_of(self, rows: np.ndarray, ridges: np.ndarray) -> torch.Tensor:
+        """The lower Cholesky factor of K + diag(ridges) on some rows.
+
+        In float32 where the matrix is large and the ridges cover its rounding; with a jitter where rounding makes K singular.
+        """
+        matrix, chosen = self._matrix, torch.as_tensor(rows, device=self._matrix.device)
+        enough = self._mixed and float(ridges.min()) > 4 * machine_epsilon(torch.float32) * self._norm_bound
+        for precision in (torch.float32, torch.float64) if enough else (torch.float64,):
+            for jitter in (0.0,) if precision == torch.float32 else JITTERS:
+                work = torch.empty((len(rows), len(rows)), dtype=precision, device=matrix.device)
+                work[...] = matrix if len(rows) == self.n else matrix[chosen][:, chosen]
+                scale = float(work.diagonal().mean())
+                work.diagonal().add_(torch.as_tensor(ridges + jitter * scale, dtype=precision, device=matrix.device))
+                with contextlib.suppress(NotPositiveDefiniteError):
+                    return _TorchCholesky(work).factor
+        raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite; use a valid kernel.")
 
     @staticmethod
     def _available_memory(X: Array) -> int:

@@ -157,6 +157,13 @@ class FirstLayer(Layer, Protocol):
         """How good the last refit was, for the history."""
         ...
 
+    def kernel_gap(self) -> float | None:
+        """On an approximate Gram, a bound of the last refit's relative distance from the optimum with the kernel itself.
+
+        None where the Gram is no approximation, where the bound would be too expensive, and for layers that have none.
+        """
+        ...
+
     def noise_above(self, residual: float, slope: float) -> float:
         """The automatic variance of the layers above, from a typical residual and a typical slope ∂ output / ∂ Y₁."""
         ...

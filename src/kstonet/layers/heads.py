@@ -1,8 +1,8 @@
-"""The classification head: a multinomial logit on the last hidden layer."""
+"""The classification heads: a multinomial logit on the last hidden layer, and one for ordered classes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -10,9 +10,16 @@ import numpy as np
 from kstonet._records import storable
 from kstonet.layers.activations import Activation
 from kstonet.layers.dense import SMALLEST_RESIDUAL
+from kstonet.layers.log_odds import OneVsRestUncertainty
 from kstonet.layers.regression import RegressionLayer, RegressionUncertainty, active, design, inverse_on
 from kstonet.solvers.multinomial import solve_multinomial
+from kstonet.solvers.ordinal import solve_ordinal
 from kstonet.solvers.softmax import log_proba
+
+LARGEST_INFORMATION = 400  # coefficients whose covariance is computed together: 16 classes on 24 units, a second on one core
+
+# A shift common to all logits has no information but rounding, which would become a huge variance that contrasts cannot cancel.
+FREE = 1e-12
 
 
 @storable(weights="float k q", intercept="float k", temperature="positive", alpha="nonnegative")
@@ -39,6 +46,8 @@ class CategoricalHead(RegressionLayer):
         How far the last refit was from its optimality conditions.
     least_residual : float
         The smallest residual that the automatic penalty takes for typical.
+    residual_share : float
+        What the automatic penalty takes for the residual of one logit, over that of the probabilities of the true classes.
     """
 
     weights: np.ndarray
@@ -50,6 +59,7 @@ class CategoricalHead(RegressionLayer):
     alpha: float = 1e-4
     kkt: float = 0.0
     least_residual: float = 0.0
+    residual_share: float = 1.0
 
     def __post_init__(self) -> None:
         rows = 1 if self.n_classes == 2 else self.n_classes
@@ -89,7 +99,7 @@ class CategoricalHead(RegressionLayer):
         return replace(self, temperature=variance)
 
     def with_penalty(self, alpha: float | None, residual: float, n: int) -> Self:
-        return super().with_penalty(alpha, max(residual, self.least_residual), n)
+        return super().with_penalty(alpha, self.residual_share * max(residual, self.least_residual), n)
 
     def log_density(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         log_p = log_proba(self.mean(inputs))
@@ -125,16 +135,85 @@ class CategoricalHead(RegressionLayer):
 
     def uncertainty(
         self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None
-    ) -> RegressionUncertainty:
-        """Inverse Fisher information on the active set; the outputs are the logits of all classes."""
+    ) -> RegressionUncertainty | OneVsRestUncertainty:
+        """Inverse Fisher information on the active set; the outputs are the logits of all classes.
+
+        Beyond ``LARGEST_INFORMATION`` coefficients, every class has the information of its own regression against the rest.
+        """
         features, weight = design(self.activation.value(inputs), sample_weight)
         p = np.exp(log_proba(self.mean(inputs)))
         rows, q1 = len(self.intercept), features.shape[1]
-        p = p[:, -rows:]  # for two classes the logit of the second one
-        curvature = p[:, :, None] * np.eye(rows) - p[:, :, None] * p[:, None, :]
-        information = np.einsum("n,njl,na,nb->jalb", weight, curvature, features, features, optimize=True)
-        coordinates = np.concatenate([active(w, self.penalty) for w in self.weights])
-        covariance = inverse_on(information.reshape(rows * q1, rows * q1), coordinates).reshape(rows, q1, rows, q1)
+        chosen = np.stack([active(w, self.penalty) for w in self.weights])
+        if rows * q1 > LARGEST_INFORMATION:
+            return OneVsRestUncertainty.of(self.coefficients(), features, weight, p, chosen, self.activation)
+        information = _information(features, weight, p[:, -rows:])
+        covariance = inverse_on(information, chosen.ravel(), FREE).reshape(rows, q1, rows, q1)
         if self.n_classes == 2:  # the first logit is fixed at zero
             covariance = np.pad(covariance, ((1, 0), (0, 0), (1, 0), (0, 0)))
         return RegressionUncertainty(*self.coefficients(), covariance, self.activation, np.ones(self.n_classes))
+
+
+def _information(features: np.ndarray, weight: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Fisher information of the coefficients of all logits, Σᵢ wᵢ (diag p - ppᵀ) ⊗ ψ̃ψ̃ᵀ, of order K·(q + 1)."""
+    n, size = features.shape
+    spread = (p[:, :, None] * features[:, None, :]).reshape(n, -1)
+    information = -(spread.T @ (weight[:, None] * spread))
+    for k in range(p.shape[1]):  # for two classes p(1 - p), else the diagonal of the softmax's Hessian
+        block = slice(k * size, (k + 1) * size)
+        information[block, block] += features.T @ ((weight * p[:, k])[:, None] * features)
+    return np.asarray(information)
+
+
+@storable(weights="float k q", intercept="float k", scores="float k")
+@dataclass(frozen=True)
+class OrdinalHead(CategoricalHead):
+    """A head for three or more ordered classes: P(class k) ∝ exp(b_k + s_k·w ψ(inputs)), see :mod:`kstonet.solvers.ordinal`.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (classes,)
+        s_k: the places of the classes in their order, in equal steps. The rows of ``weights`` are multiples of each other.
+    """
+
+    scores: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_classes < 3 or len(self.scores) != self.n_classes:
+            raise ValueError(f"an ordinal head for n_classes={self.n_classes} has as many scores, and at least 3 classes.")
+
+    def refit(self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+        fit = solve_ordinal(
+            self.activation.value(inputs),
+            outputs,
+            self.scores,
+            penalty=self.penalty,
+            alpha=self.alpha,
+            sample_weight=sample_weight,
+            start=(self.weights, self.intercept) if self.weights.any() else None,
+        )
+        return replace(self, weights=fit.weights, intercept=fit.intercept, kkt=fit.kkt)
+
+    def uncertainty(
+        self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> RegressionUncertainty:
+        """Inverse Fisher information of the shared weights and of the intercepts, as a covariance of all logits."""
+        features, weight = design(self.activation.value(inputs), sample_weight)
+        p = np.exp(log_proba(self.mean(inputs)))
+        k, q = self.weights.shape
+        expected = p @ self.scores
+        variance = weight * (p @ self.scores**2 - expected**2)
+        weighted = weight[:, None] * p
+        information = np.empty((q + k, q + k))  # of the shared weights, then of the intercepts
+        information[:q, :q] = features[:, 1:].T @ (variance[:, None] * features[:, 1:])
+        information[:q, q:] = features[:, 1:].T @ (weighted * (self.scores - expected[:, None]))
+        information[q:, :q] = information[:q, q:].T
+        information[q:, q:] = np.diag(weighted.sum(axis=0)) - p.T @ weighted
+        chosen = np.append(active(self.scores @ self.weights, self.penalty)[1:], np.ones(k, dtype=bool))
+        shared = inverse_on(information, chosen, FREE)
+        covariance = np.empty((k, q + 1, k, q + 1))
+        covariance[:, 0, :, 0] = shared[q:, q:]
+        covariance[:, 1:, :, 1:] = np.einsum("j,ab,l->jalb", self.scores, shared[:q, :q], self.scores)
+        covariance[:, 1:, :, 0] = np.einsum("j,al->jal", self.scores, shared[:q, q:])
+        covariance[:, 0, :, 1:] = np.einsum("jb,l->jlb", shared[q:, :q], self.scores)
+        return RegressionUncertainty(*self.coefficients(), covariance, self.activation, np.ones(k))

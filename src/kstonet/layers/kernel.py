@@ -9,13 +9,15 @@ from typing import Any, Self
 import numpy as np
 
 from kstonet._arrays import to_numpy
-from kstonet.gram import Gram
+from kstonet.gram import Gram, StructuredGram
 from kstonet.gram.expansion import Expansion
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 from kstonet.solvers.svr import solve_svr
+from kstonet.solvers.svr_certificate import kernel_gap
 from kstonet.solvers.svr_solution import SVRSolution
 
 NEARLY_ALL = 0.9  # share of the rows that support a unit, beyond which a model keeps all rows whatever the exact support is
+CERTIFIED_ROWS = 60_000  # beyond them all kernel values would take longer than a training
 DEAD_ZONE = 0.1  # residuals below this fraction of a typical one may stay unseen by the first layer
 LATENT_NOISE = 0.1 * float(np.sqrt(2.0))  # standard deviation of the first layer's noise that training may bear
 
@@ -26,6 +28,14 @@ class UnitGroup:
 
     gram: Gram
     units: np.ndarray
+
+
+def functions_at(gram: Gram, X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A function that takes coefficients (m, n) to values (rows, m) at new rows; the kernel values are computed once."""
+    if isinstance(gram, StructuredGram):
+        return gram.at(X)
+    features = np.concatenate([to_numpy(block) for _, block in gram.cross(X)])
+    return lambda coef: np.asarray(features @ coef.T)
 
 
 def svr_noise_variance(C: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
@@ -109,6 +119,14 @@ class KernelLayer:
             "svr_iterations": float(iterations),
             "n_support": float(self.n_support.mean()),
         }
+
+    def kernel_gap(self) -> float | None:
+        """The largest of the units, where the Gram is an approximation of few enough rows for one product with the kernel."""
+        pairs = [(group.gram, own) for group, own in zip(self.groups, self.solutions, strict=True)]
+        gaps = [
+            kernel_gap(gram, own).max() for gram, own in pairs if isinstance(gram, StructuredGram) and gram.n <= CERTIFIED_ROWS
+        ]
+        return float(max(gaps)) if len(gaps) == len(pairs) else None
 
     # -- the distribution ----------------------------------------------------------------------------------------------------
 
@@ -242,12 +260,12 @@ class KernelLayer:
         return Expansion.of(parts, np.stack([version.intercept for version in versions]))
 
     def values_at(self, X: np.ndarray) -> Callable[[Self], np.ndarray]:
-        features = [np.concatenate([to_numpy(block) for _, block in group.gram.cross(X)]) for group in self.groups]
+        functions = [functions_at(group.gram, X) for group in self.groups]
 
         def values(version: Self) -> np.ndarray:
             first = np.empty((len(X), len(version.C)))
-            for group, solution, own in zip(version.groups, version.solutions, features, strict=True):
-                first[:, group.units] = own @ solution.coef.T
+            for group, solution, own in zip(version.groups, version.solutions, functions, strict=True):
+                first[:, group.units] = own(solution.coef)
             return np.asarray(first + version.intercept)
 
         return values
@@ -260,4 +278,14 @@ class KernelLayer:
         self, expansion: Expansion, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None
     ) -> MarginUncertainty:
         pairs = zip(self.groups, self.solutions, strict=True)
-        return MarginUncertainty.of([(group.gram, group.units, own.margin) for group, own in pairs], expansion)
+        margins = [(group.gram, group.units, _pinning(group.gram, own.margin)) for group, own in pairs]
+        return MarginUncertainty.of(margins, expansion)
+
+
+def _pinning(gram: Gram, margin: np.ndarray) -> np.ndarray:
+    """The rows that pin the functions down: the margin sets, or the landmarks where expansions keep no others."""
+    if not isinstance(gram, StructuredGram):
+        return margin
+    landmarks = np.zeros(margin.shape[1], dtype=bool)
+    landmarks[gram.landmarks] = True
+    return np.tile(landmarks, (len(margin), 1))

@@ -79,6 +79,9 @@ class LinearFirstLayer(DenseLayer):
         """The model's own noise."""
         return 1.0
 
+    def kernel_gap(self) -> None:
+        """Nothing is approximated."""
+
     def with_noise(self, variance: float) -> Self:
         return replace(self, variance=NOISE_RATIO * variance)
 

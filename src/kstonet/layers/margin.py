@@ -69,7 +69,10 @@ class MarginFactor:
 
     def left_out(self, values: np.ndarray, diagonal: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """S² at training rows; ``rows`` holds, for every member of the margin set, its place among them."""
-        variance = self.variance(values, diagonal)
+        return self.spans(self.variance(values, diagonal), diagonal, rows)
+
+    def spans(self, variance: np.ndarray, diagonal: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """S² from the :meth:`variance` at all training rows."""
         if len(self.columns):
             inverse = solve_triangular(self.factor, np.eye(len(self.factor)), lower=True, check_finite=False)
             precision = (inverse**2).sum(axis=0) - (inverse.T @ self.ones) ** 2 / (self.ones @ self.ones)

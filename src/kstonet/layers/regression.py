@@ -21,6 +21,7 @@ import numpy as np
 
 from kstonet._records import storable
 from kstonet.layers.activations import Activation
+from kstonet.layers.log_odds import log_odds_variance
 from kstonet.layers.moments import REGRESSION, Moments
 
 PENALTY = 0.1  # validation rows cannot tell it from 0.01, which drifts; 1 is too strong where a network nearly interpolates
@@ -109,6 +110,11 @@ class RegressionUncertainty:
         parts[REGRESSION] = parts.get(REGRESSION, 0.0) + own
         return Moments(mean, parts)
 
+    def log_odds_variances(self, moments: Moments, logits: np.ndarray) -> dict[str, np.ndarray]:
+        """Of a head: variance of the log-odds of every class by source, (n, k) each; gradients are taken at ``logits``."""
+        parts = self.propagate(moments).parts
+        return {source: log_odds_variance(logits, part) for source, part in parts.items()}
+
 
 def design(features: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Features with an intercept column, and one weight per row."""
@@ -122,9 +128,12 @@ def active(weights: np.ndarray, penalty: str) -> np.ndarray:
     return np.append(True, chosen)
 
 
-def inverse_on(matrix: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
-    """The (pseudo-)inverse of a symmetric matrix on some of its coordinates, zero elsewhere."""
+def inverse_on(matrix: np.ndarray, coordinates: np.ndarray, smallest: float = 1e-15) -> np.ndarray:
+    """The (pseudo-)inverse of a symmetric matrix on some of its coordinates, zero elsewhere.
+
+    Eigenvalues below ``smallest`` times the largest count as zero.
+    """
     out = np.zeros_like(matrix)
     chosen = np.ix_(coordinates, coordinates)
-    out[chosen] = np.linalg.pinv(matrix[chosen], hermitian=True)
+    out[chosen] = np.linalg.pinv(matrix[chosen], rcond=smallest, hermitian=True)
     return out

@@ -11,20 +11,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotri
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from kstonet._arrays import to_numpy
 from kstonet.gram import Gram
 from kstonet.gram.expansion import Expansion
-from kstonet.layers.kernel import UnitGroup
+from kstonet.gram.halves import CholeskyFactor, mirrored
+from kstonet.layers.kernel import UnitGroup, functions_at
 from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 
 JITTERS = (0.0, *(10.0**power for power in range(-12, -3)))  # of the mean diagonal, where rounding makes K singular
+
+
+class Regression(NamedTuple):
+    """Kernel ridge regressions: coefficients (n, m), intercepts (m,), and the coefficients' kernel expansions (n, m)."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    image: np.ndarray
 
 
 class RidgeMap:
@@ -44,6 +52,7 @@ class RidgeMap:
 
     def __init__(self, gram: Gram, ridge: float, weights: np.ndarray | None = None) -> None:
         self.gram, self.ridge, self.weights = gram, ridge, weights
+        self._factors: dict[bytes, np.ndarray] = {}
 
     @cached_property
     def row_ridges(self) -> np.ndarray:
@@ -59,14 +68,10 @@ class RidgeMap:
         K = K if len(counted) == n else K[counted]
         scale = float(np.mean(np.diagonal(K)))
         for jitter in JITTERS:
-            A = K.copy()
-            A.flat[:: len(A) + 1] += self.row_ridges[counted] + jitter * scale
-            try:
-                factor, _ = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-            except np.linalg.LinAlgError:
+            factor = CholeskyFactor.of(K, self.row_ridges[counted] + jitter * scale)
+            if factor is None:
                 continue
-            Q = np.tril(dpotri(factor, lower=1, overwrite_c=1)[0])
-            Q += np.tril(Q, -1).T
+            Q = mirrored(factor.inverse())
             ones = Q.sum(axis=1)
             shares = ones / ones.sum()
             Q -= np.outer(ones, shares)
@@ -89,7 +94,7 @@ class RidgeMap:
         diagonal = np.diagonal(Q).copy()
         rows = self._hidden(sample_weight)
         if len(rows):  # Schur's complement
-            half = solve_triangular(_factor(Q, rows), Q[rows], lower=True, check_finite=False)
+            half = solve_triangular(self._factor(rows), Q[rows], lower=True, check_finite=False)
             diagonal -= (half**2).sum(axis=0)
         return np.asarray(np.maximum(diagonal, 1e-300))
 
@@ -101,17 +106,27 @@ class RidgeMap:
             # The targets of the hidden rows become what the others predict for them: their coefficients are zero then.
             targets = targets.copy()
             targets[rows] = 0.0
-            targets[rows] = -cho_solve((_factor(Q, rows), True), Q[rows] @ targets, check_finite=False)
+            targets[rows] = -cho_solve((self._factor(rows), True), Q[rows] @ targets, check_finite=False)
         coef = Q @ targets
         coef[rows] = 0.0
         return coef, shares @ targets
 
+    def regress(self, targets: np.ndarray, sample_weight: np.ndarray | None) -> Regression:
+        """What :meth:`solve` gives, with the kernel's part of the fitted values."""
+        coef, intercept = self.solve(targets, sample_weight)
+        image = to_numpy(self.gram.product(self.gram.array(np.ascontiguousarray(coef.T))))
+        return Regression(coef, intercept, image.T)
 
-def _factor(Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Cholesky factor of Q on some rows; a trace of its diagonal is added, for all rows but one may be among them."""
-    block = Q[np.ix_(rows, rows)]
-    block.flat[:: len(rows) + 1] *= 1.0 + 1e-12
-    return np.asarray(cholesky(block, lower=True, check_finite=False))
+    def _factor(self, rows: np.ndarray) -> np.ndarray:
+        """Cholesky factor of Q on some rows, kept: the same folds are hidden from one iteration after the other.
+
+        A trace of the diagonal is added, for all rows but one may be among them.
+        """
+        if rows.tobytes() not in self._factors:
+            block = self._inverse[0][np.ix_(rows, rows)]
+            block.flat[:: len(rows) + 1] *= 1.0 + 1e-12
+            self._factors[rows.tobytes()] = cholesky(block, lower=True, overwrite_a=True, check_finite=False)
+        return self._factors[rows.tobytes()]
 
 
 @dataclass(frozen=True)
@@ -177,6 +192,9 @@ class RidgeLayer:
     def curvature_output(self) -> np.ndarray:
         return np.full(self.n_outputs, 1.0 / self.variance)
 
+    def kernel_gap(self) -> None:
+        """A squared loss has no bound of this kind: the plan says how much of the kernel is left out."""
+
     # -- what is automatic -------------------------------------------------------------------------------------------------
 
     def noise_above(self, residual: float, slope: float) -> float:
@@ -200,10 +218,9 @@ class RidgeLayer:
         coef, intercept = np.empty((self.n_outputs, len(outputs))), np.empty(self.n_outputs)
         fitted = np.empty((len(outputs), self.n_outputs))
         for group, ridge in zip(self.groups, self.maps, strict=True):
-            own, constants = ridge.solve(outputs[:, group.units], sample_weight)
+            own, constants, image = ridge.regress(outputs[:, group.units], sample_weight)
             coef[group.units], intercept[group.units] = own.T, constants
-            image = to_numpy(group.gram.product(group.gram.array(np.ascontiguousarray(own.T))))
-            fitted[:, group.units] = image.T + constants
+            fitted[:, group.units] = image + constants
         return replace(self, coef=coef, intercept=intercept, fitted=fitted)
 
     def refit_versions(
@@ -245,12 +262,12 @@ class RidgeLayer:
         return Expansion.of(parts, np.stack([_solved(version.intercept) for version in versions]))
 
     def values_at(self, X: np.ndarray) -> Callable[[Self], np.ndarray]:
-        features = [np.concatenate([to_numpy(block) for _, block in group.gram.cross(X)]) for group in self.groups]
+        functions = [functions_at(group.gram, X) for group in self.groups]
 
         def values(version: Self) -> np.ndarray:
             first = np.empty((len(X), version.n_outputs))
-            for group, own in zip(version.groups, features, strict=True):
-                first[:, group.units] = own @ _solved(version.coef)[group.units].T
+            for group, own in zip(version.groups, functions, strict=True):
+                first[:, group.units] = own(_solved(version.coef)[group.units])
             return np.asarray(first + _solved(version.intercept))
 
         return values

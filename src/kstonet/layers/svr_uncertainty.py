@@ -11,7 +11,7 @@ import numpy as np
 
 from kstonet._arrays import to_numpy
 from kstonet._records import storable
-from kstonet.gram import Gram
+from kstonet.gram import Gram, StructuredGram
 from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.layers.margin import MarginFactor, thinned
 
@@ -117,7 +117,10 @@ class MarginUncertainty:
             for units in self.alike(part):
                 members = part.used[self.factors[units[0]].columns]
                 factor = replace(self.factors[units[0]], columns=np.arange(len(members)))  # of these kernel values alone
-                own = factor.left_out(group.gram.columns(members), diagonal, members)
+                own = np.empty(len(spans))
+                for rows, values in _column_blocks(group.gram, members):
+                    own[rows] = factor.variance(values, diagonal[rows])
+                own = factor.spans(own, diagonal, members)
                 if self.ridges:  # of a member it holds the noise of its own target, which other rows do not have
                     own[members] = np.maximum(own[members] - self.ridges[units[0]], 0.0)
                 spans[:, units] = own[:, None]
@@ -150,6 +153,14 @@ class MarginUncertainty:
             yield "a margin set lacks its kernel matrix"
         elif matrix is not None and matrix.shape != (len(columns),) * 2:
             yield "the kernel matrix of a margin set has a wrong size"
+
+
+def _column_blocks(gram: Gram, members: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+    """Kernel values of all training rows against the members: at once from a matrix, in blocks from what holds none."""
+    if isinstance(gram, StructuredGram):
+        yield from gram.column_blocks(members)
+    else:
+        yield slice(None), gram.columns(members)
 
 
 def _shared_diagonal(gram: Gram) -> float:

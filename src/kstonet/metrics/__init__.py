@@ -13,6 +13,7 @@ from kstonet.metrics.classification import (
     expected_calibration_error,
     reliability_curve,
 )
+from kstonet.metrics.conditional import PartialCoverage, coverage_by_group, coverage_by_quantile, worst_slab_coverage
 from kstonet.metrics.gaussian import (
     CalibrationCurve,
     calibration_curve,
@@ -27,12 +28,15 @@ from kstonet.metrics.student import crps_student, nll_student
 
 __all__ = [
     "CalibrationCurve",
+    "PartialCoverage",
     "ReliabilityCurve",
     "brier_score",
     "calibration_curve",
     "calibration_error",
     "classwise_ece",
     "coverage",
+    "coverage_by_group",
+    "coverage_by_quantile",
     "crps_gaussian",
     "crps_samples",
     "crps_student",
@@ -44,4 +48,5 @@ __all__ = [
     "pit_values",
     "reliability_curve",
     "winkler_score",
+    "worst_slab_coverage",
 ]

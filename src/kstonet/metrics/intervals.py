@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kstonet._checks import Floats, check_level, check_numbers, check_targets, first_of
 from kstonet.metrics.checks import Score, mean_score
@@ -38,9 +38,23 @@ def coverage(
     >>> coverage([1.0, 2.0, 3.0, 4.0], [[0, 2], [2, 5], [4, 5], [3, 5]])
     0.75
     """
+    covered, _ = inside(y_true, interval)
+    return mean_score(covered, sample_weight, multioutput)
+
+
+def inside(y_true: ArrayLike, interval: ArrayLike, *, single: bool = False) -> tuple[NDArray[np.bool_], Floats]:
+    """Which observations lie inside their intervals, and the widths of these; ``single`` asks for one output.
+
+    Examples
+    --------
+    >>> inside([1.0, 2.0], [[0, 2], [3, 6]])
+    (array([ True, False]), array([2., 3.]))
+    """
     y = check_targets(y_true)
+    if single and y.ndim != 1:
+        raise ValueError(f"y_true has shape {y.shape}; it must be (n,): ask for one output at a time.")
     lower, upper = _bounds(interval, y.shape)
-    return mean_score((lower <= y) & (y <= upper), sample_weight, multioutput)
+    return (lower <= y) & (y <= upper), upper - lower
 
 
 def mean_width(interval: ArrayLike, *, sample_weight: ArrayLike | None = None, multioutput: str = "uniform_average") -> Score:

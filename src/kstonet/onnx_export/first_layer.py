@@ -10,11 +10,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from kstonet.gram.expansion import Expansion, ExpansionPart
+from kstonet.gram.leaves import LeafPart
 from kstonet.layers.linear import LinearUncertainty
 from kstonet.layers.margin import ROUNDING, MarginFactor
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 from kstonet.onnx_export.graph import Value, op, product
 from kstonet.onnx_export.network import quadratic_forms
+from kstonet.uncertainty.local_scale import LocalScale
 
 BLOCK = 128  # rows of an inverse factor: large enough for a fast product, small enough to leave out most of its zeros
 
@@ -23,6 +25,11 @@ def first_features(x: Value, expansion: Expansion) -> list[Value]:
     """The values the coefficients of every part multiply, shape (q, n) each."""
     features = []
     for k, part in enumerate(map(_not_empty, expansion.parts)):
+        if isinstance(part, LeafPart):
+            raise TypeError(
+                "the model holds the kernel within leaves of its training rows, which have no ONNX form; fit with "
+                "solver=LowRank(leaf_rows=0) for landmarks alone, or with solver='dense'."
+            )
         with x.graph.scope(f"kernel_{k}"):
             features.append(x.take(part.basis, axis=0) if part.kernel is None else part.kernel.graph_values(x, part.basis))
     return features
@@ -36,6 +43,19 @@ def first_values(features: list[Value], expansion: Expansion) -> Value:
         flat = part.coef.reshape(iterates * len(part.units), -1)  # one product for all iterates
         pieces.append(product(flat, own).reshaped(iterates, len(part.units), -1))
     return _in_order(pieces, expansion, axis=1) + expansion.intercept[:, :, None]
+
+
+def local_scale(x: Value, mean: Value, scale: LocalScale) -> Value:
+    """The logarithm of what multiplies the standard deviations, shape (outputs, n)."""
+    with x.graph.scope("local_scale"):
+        (features,) = first_features(x, Expansion((scale.part,), scale.intercept[None]))
+        rows = []
+        for j, (centres, slopes) in enumerate(zip(scale.centres, scale.slopes, strict=True)):
+            away = mean.take(np.array([j]), axis=0) - centres[:, None]
+            rows.append(product(slopes[None, :], op("Exp", away * away * -scale.sharpness[j])))
+        eta = product(scale.part.coef[0], features) + op("Concat", *rows, axis=0) + scale.intercept[:, None]
+        low, high = scale.bounds[:, :, None]
+        return op("Min", op("Max", eta, low), high)
 
 
 def _in_order(pieces: list[Value], expansion: Expansion, axis: int) -> Value:

@@ -69,6 +69,10 @@ class Value:
         """Exponential function."""
         return op("Exp", self)
 
+    def log(self) -> Value:
+        """Natural logarithm."""
+        return op("Log", self)
+
     def sqrt(self) -> Value:
         """Square root."""
         return op("Sqrt", self)

@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 import kstonet
 from kstonet._files import destination, write_whole
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
-from kstonet.onnx_export.first_layer import first_features, first_values, first_variance
+from kstonet.onnx_export.encoding import encoded
+from kstonet.onnx_export.first_layer import first_features, first_values, first_variance, local_scale
 from kstonet.onnx_export.graph import Graph, Output, Value, op, storable
 from kstonet.onnx_export.network import forward, variances
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration
-from kstonet.uncertainty.conformal import ConformalFactor
+from kstonet.uncertainty.conformal import ConformalFactor, SkewedFactor
 
 REGRESSORS, CLASSIFIERS = (KStoNetRegressor, StoNetRegressor), (KStoNetClassifier, StoNetClassifier)
 EXPORTED = (*REGRESSORS, *CLASSIFIERS, MultiTargetSVR)
@@ -50,7 +51,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     Raises
     ------
     TypeError
-        For other models, and for kernels that are functions or ``"precomputed"``.
+        For other models, for kernels that are functions or ``"precomputed"``, and for models of categories.
     ValueError
         Where the file would exceed the 2 GiB of the format.
 
@@ -63,7 +64,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     **Intervals.** Half the width of an interval is ``std`` times a factor: a quantile of the scores of out-of-sample residuals
     (conformal), or the normal one with ``residuals="training"``. The metadata property ``interval_factors`` holds it as JSON
     for coverages of 0.01, 0.02, ..., 0.99, 0.995 and 0.999: ``{"0.9": 1.64, ...}``, with a list of factors for several targets,
-    and ``null`` where rows given to ``calibrate`` were too few. Other properties are ``model``, ``feature_names``,
+    and ``null`` where rows given to ``calibrate`` were too few. Where errors are skewed, it is the reach above the mean, and
+    ``interval_factors_below`` that below it. Other properties are ``model``, ``feature_names``,
     ``calibration`` ("student" or "conformal"), and for classifiers ``classes`` and ``calibration_temperature``.
 
     **Precision.** All numbers are float64: a variance is a difference of nearly equal numbers near the training rows, and
@@ -74,7 +76,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     **Batches.** ``predict`` cuts its rows into blocks, a graph does not: hand in about a thousand rows at a time. A batch takes
     up to ten times 8 bytes for every row and support vector, 70 MiB for a thousand of each.
 
-    **Missing values** are not refused as in ``predict``: rows with NaN give NaN, and a label without meaning.
+    **Missing values** are NaN, and the graph replaces them as ``predict`` does; infinite values are not refused as they are
+    there. **Categories** are not numbers: a model that was fitted on them is refused. Encode the table yourself, with
+    :class:`kstonet.tables.TableEncoder`, fit a model on the matrix, and export that.
 
     Examples
     --------
@@ -105,7 +109,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
         raise TypeError(f"model is a {type(model).__name__}; kstonet.to_onnx exports {names}.")
     check_is_fitted(model)
     path = destination(Path(path), "model.onnx")
-    x = Graph().input("X", model.n_features_in_).transposed()
+    x = encoded(Graph().input("X", model.n_features_in_).transposed(), getattr(model, "encoding_", None))
     metadata = {"model": type(model).__name__}
     if hasattr(model, "feature_names_in_"):
         metadata["feature_names"] = json.dumps(model.feature_names_in_.tolist())
@@ -146,9 +150,16 @@ def _of_regressor(network: TrainedNetwork, x: Value, metadata: dict[str, str], r
         low, high = noise.span[:, :, None]
         scatter = scatter * op("Exp", op("Min", op("Max", mean, low), high) * noise.growth[:, None])
     variance = first.mean(0) * noise.scale[:, None] + regression.mean(0) + between + scatter
-    outputs["std"] = _per_row(size * op("Sqrt", op("Max", variance, 0.0)), k, targets.single)
-    metadata["calibration"] = "conformal" if isinstance(calibration.factor, ConformalFactor) else "student"
-    metadata["interval_factors"] = json.dumps(_interval_factors(calibration, targets))
+    std = size * op("Sqrt", op("Max", variance, 0.0))
+    if calibration.local is not None:
+        std = std * op("Exp", local_scale(x, mean, calibration.local))
+    outputs["std"] = _per_row(std, k, targets.single)
+    conformal = isinstance(calibration.factor, ConformalFactor | SkewedFactor)
+    metadata["calibration"] = "conformal" if conformal else "student"
+    below, above = calibration.factor.tails(np.array(COVERAGES))
+    metadata["interval_factors"] = json.dumps(_interval_factors(above, targets))
+    if isinstance(calibration.factor, SkewedFactor):
+        metadata["interval_factors_below"] = json.dumps(_interval_factors(below, targets))
     return outputs
 
 
@@ -184,9 +195,9 @@ def _per_row(values: Value, targets: int, single: bool) -> Output:
     return Output(op("Squeeze", values, [0])) if single else Output(values.transposed(), (targets,))
 
 
-def _interval_factors(calibration: IntervalCalibration, targets: NumericTargets) -> dict[str, Any]:
-    """Half-widths in standard deviations by coverage; JSON has no infinity, which stands for too few calibration rows."""
-    factors = np.reshape(calibration.factor(np.array(COVERAGES)), (len(COVERAGES), -1))
+def _interval_factors(tail: np.ndarray, targets: NumericTargets) -> dict[str, Any]:
+    """Reach in standard deviations by coverage; JSON has no infinity, which stands for too few calibration rows."""
+    factors = np.reshape(tail, (len(COVERAGES), -1))
     factors = np.broadcast_to(factors, (len(COVERAGES), targets.n_outputs)).astype(object)
     factors[factors == np.inf] = None
     return {str(level): row[0] if targets.single else row for level, row in zip(COVERAGES, factors.tolist(), strict=True)}

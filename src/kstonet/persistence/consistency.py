@@ -13,11 +13,13 @@ import numpy as np
 
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
+from kstonet.gram.leaves import LeafPart
 from kstonet.storage.records import expect
+from kstonet.tables.encoding import EMPTY, KINDS_OF_COLUMNS, TableEncoding
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
-from kstonet.uncertainty.conformal import ConformalFactor
+from kstonet.uncertainty.conformal import ConformalFactor, SkewedFactor
 
 
 def within(indices: np.ndarray, below: int) -> bool:
@@ -26,11 +28,23 @@ def within(indices: np.ndarray, below: int) -> bool:
 
 
 def check_kernel(kernel: Kernel | None, features: int) -> None:
-    """Length scales go with the features."""
-    scale = None if kernel is None else kernel.length_scale
+    """Length scales and spreads go with the features."""
+    scale, squash = (None, None) if kernel is None else (kernel.length_scale, kernel.squash)
     expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
     expect(scale is None or min(scale) > 0, "a length scale is not positive")
     expect(getattr(kernel, "gamma", 1.0) > 0, "the kernel has a gamma that is not positive")
+    expect(squash is None or len(squash) == features, "the kernel has not one spread per feature")
+    expect(squash is None or all(spread > 0 for _, spread in squash), "the spread of a feature is not positive")
+
+
+def check_encoding(encoding: TableEncoding, columns: int) -> None:
+    """The encoding of a table against its number of columns."""
+    expect(len(encoding.fill) == columns, "there is not one column to encode per feature")
+    expect(all(0 <= j < columns for j in encoding.special), "columns are encoded that X does not have")
+    for each in encoding.special.values():
+        expect(each.kind in KINDS_OF_COLUMNS, f"a column holds {each.kind!r:.40}")
+        expect(each.kind != EMPTY or not each.indicated, "a column without values is encoded")
+    expect(encoding.n_outputs >= 1, "no column of X is encoded")
 
 
 def check_expansion(expansion: Expansion, features: int) -> None:
@@ -40,6 +54,7 @@ def check_expansion(expansion: Expansion, features: int) -> None:
         check_kernel(part.kernel, features)
         expect(part.coef.shape[0] == iterates, "the units of the first layer differ in their iterates")
         expect((part.basis.ndim == 1) == part.holds_values, "basis and kernel of the first layer do not go together")
+        expect(not isinstance(part, LeafPart) or not part.contradicts(), "leaves and rows of the first layer do not fit")
         if part.holds_values:
             expect(within(part.basis, features), "the first layer uses features that X does not have")
         else:
@@ -92,7 +107,7 @@ def check_trained(network: TrainedNetwork, features: int) -> None:
         expect(isinstance(network.calibration, IntervalCalibration | None), "numbers are calibrated as classes")
         expect(uncertainty is None or network.calibration is not None, "intervals lack their calibration")
         if isinstance(network.calibration, IntervalCalibration):
-            _check_intervals(network.calibration, outputs)
+            _check_intervals(network.calibration, outputs, features)
 
 
 def _check_variances(covariance: np.ndarray | None) -> None:
@@ -102,7 +117,7 @@ def _check_variances(covariance: np.ndarray | None) -> None:
         expect(bool(variances.min() >= -1e-8 * np.abs(covariance).max()), "a variance is negative")
 
 
-def _check_intervals(calibration: IntervalCalibration, outputs: int) -> None:
+def _check_intervals(calibration: IntervalCalibration, outputs: int, features: int) -> None:
     noise = calibration.noise
     expect(len(noise.scale) == outputs, "the noise and the targets differ in number")
     expect(noise.df > 2.0, "the predictive distribution has no variance")
@@ -110,16 +125,22 @@ def _check_intervals(calibration: IntervalCalibration, outputs: int) -> None:
     expect((getattr(calibration.factor, "df", None) or 1.0) > 0, "a distribution has no freedom")
     expect((noise.growth is None) == (noise.span is None), "the noise grows, but not over which means")
     for factor in (calibration.factor, calibration.out_of_sample):
-        if isinstance(factor, ConformalFactor):
+        if isinstance(factor, ConformalFactor | SkewedFactor):
             expect(factor.scores.shape[1:] in ((), (outputs,)), "conformal scores and targets differ in number")
             expect(factor.df is None or factor.df > 2.0, "the scores belong to a distribution without a variance")
+    if calibration.local is not None:
+        expect(len(calibration.local.intercept) == outputs, "the local noise and the targets differ in number")
+        expect((calibration.local.bounds[0] <= calibration.local.bounds[1]).all(), "the local noise has no range")
+        check_expansion(Expansion((calibration.local.part,), calibration.local.intercept[None]), features)
 
 
 def _check_probabilities(calibration: ProbabilityCalibration, outputs: int) -> None:
     expect(calibration.temperature > 0 and calibration.variance_scale > 0, "the calibration is not positive")
-    if calibration.out_of_sample is not None:
-        expect(len(calibration.out_of_sample) in (2, 3), "calibration rows are not labelled")
-        logits, codes, *weights = calibration.out_of_sample
+    for rows in (calibration.out_of_sample, calibration.given):
+        if rows is None:
+            continue
+        expect(len(rows) in (2, 3), "calibration rows are not labelled")
+        logits, codes, *weights = rows
         labelled = logits.shape == (len(codes), outputs) and within(codes, outputs)
         expect(labelled, "calibration rows are not labelled")
         expect([w.shape for w in weights] in ([], [codes.shape]), "there is not one weight per calibration row")

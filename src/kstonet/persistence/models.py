@@ -24,6 +24,7 @@ from kstonet.storage import container
 from kstonet.storage.errors import ModelFileError
 from kstonet.storage.records import check_numbers, expect, fits
 from kstonet.storage.values import Decoder, Encoder, NotStorableError
+from kstonet.tables import InputError, TableEncoder, TableEncoding
 from kstonet.trained import TrainedNetwork
 
 Model = KStoNetRegressor | KStoNetClassifier | StoNetRegressor | StoNetClassifier | MultiTargetSVR
@@ -41,14 +42,14 @@ class Layout:
 
 def _check_network(model: Any) -> None:
     _check_names(model)
-    consistency.check_trained(model.trained_, model.n_features_in_)
+    consistency.check_trained(model.trained_, model._n_encoded)
 
 
 def _check_svr(model: MultiTargetSVR) -> None:
     _check_names(model)
-    consistency.check_kernel(model.kernel_, model.n_features_in_)
+    consistency.check_kernel(model.kernel_, model._n_encoded)
     targets, rows = model.solution_.coef.shape
-    expect(model._X_fit.shape == (rows, model.n_features_in_), "the training rows have another shape than the solution")
+    expect(model._X_fit.shape == (rows, model._n_encoded), "the training rows have another shape than the solution")
     expect(model.solution_.problem.targets.shape == (targets, rows), "problem and solution have different shapes")
     expect(consistency.within(model._kept_rows, rows), "support vectors are not training rows")
     expect(model.dual_coef_.shape == (targets, len(model._kept_rows)), "coefficients and support vectors differ in number")
@@ -60,10 +61,13 @@ def _check_svr(model: MultiTargetSVR) -> None:
 def _check_names(model: Any) -> None:
     names = getattr(model, "feature_names_in_", None)
     expect(names is None or names.shape == (model.n_features_in_,), "there is not one name per feature")
+    encoding = getattr(model, "encoding_", None)
+    if encoding is not None:
+        consistency.check_encoding(encoding, model.n_features_in_)
 
 
 INPUTS = {"n_features_in_": int}
-NAMES = {"feature_names_in_": np.ndarray}
+NAMES = {"feature_names_in_": np.ndarray, "encoding_": TableEncoding}
 NETWORK = INPUTS | {"trained_": TrainedNetwork}
 NETWORK_MAYBE = NAMES | {"_sklearn_output_config": dict[str, Any]}
 SVR = INPUTS | {
@@ -282,7 +286,7 @@ def load(path: str | os.PathLike[str], *, key: bytes | str | None = None) -> Any
     path = Path(path)
     description, tensors = container.read(path, key, _layout)
     try:
-        return _decoded(description, tensors)
+        return _with_table(_decoded(description, tensors), description.get("metadata"))
     except (ModelFileError, RecursionError, MemoryError) as error:
         writer = description.get("library", "unknown")
         raise ModelFileError(
@@ -332,6 +336,21 @@ def read_metadata(path: str | os.PathLike[str], *, key: bytes | str | None = Non
     if not isinstance(metadata, dict | None):
         raise ModelFileError(f"path={str(path)!r} contradicts itself: its metadata is {metadata!r:.60}.")
     return metadata
+
+
+def _with_table(model: Any, metadata: Any) -> Any:
+    """The model; files that older versions of ``kstonet fit`` wrote hold the encoding of their table in the metadata alone."""
+    table = metadata.get("table") if isinstance(metadata, dict) else None
+    if hasattr(model, "encoding_") or not isinstance(table, dict):
+        return model
+    try:
+        encoder = TableEncoder.from_dict(table)
+    except (InputError, TypeError, KeyError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise ModelFileError(f"the encoding of its table cannot be read ({error}).") from error
+    if encoder.encoding_.n_outputs == model.n_features_in_:  # otherwise a note of the user that has the same name
+        model.encoding_, model.n_features_in_ = encoder.encoding_, len(encoder.names_)
+        model.feature_names_in_ = np.array(encoder.names_, dtype=object)
+    return model
 
 
 def _layout(description: dict[str, Any]) -> Layout:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -76,11 +76,8 @@ class ClassificationView:
     def log_odds_variances(self) -> dict[str, np.ndarray]:
         """Variance of the log-odds of the predicted class, by source."""
         model = self.subject.model
-        moments = model.trained_.moments(model._check_X(self.subject.rows.encoded()))
-        # A quadratic form of the covariance: it splits over the sources as the covariance does.
-        calibration = model.trained_.calibration
-        parts = {name: replace(moments, parts={name: part}) for name, part in moments.parts.items()}
-        return {name: self._of_winner(calibration.log_odds_variance(own)) for name, own in parts.items()}
+        variances = model.trained_.log_odds_variances(model._check_X(self.subject.rows.encoded()))
+        return {name: self._of_winner(part) for name, part in variances.items()}
 
     # -- inputs of the effects -----------------------------------------------------------------------------------------------
 

@@ -154,7 +154,7 @@ def partial_dependence(subject: Subject, column: int, curves: Curves) -> Depende
 def _affordable(subject: Subject, times: int, values: float, most: int) -> int:
     """Number of rows that can be predicted ``times`` times; kernel values of many features cost more."""
     model = subject.model
-    cost = 1.0 + model.n_features_in_ / 200.0
+    cost = 1.0 + model._n_encoded / 200.0
     return int(np.clip(values / (cost * times * max(1, model.trained_.n_support)), 20, most))
 
 

@@ -34,7 +34,7 @@ def fitted_section(subject: Subject) -> list[Markup]:
     units = " – ".join(map(str, model.trained_.hidden_layer_sizes))
     facts: dict[str, Any] = {
         "Model": type(model).__name__,
-        "Network": f"{count(model.n_features_in_, 'input')} – {units} hidden – {outputs}",
+        "Network": f"{count(model._n_encoded, 'input')} – {units} hidden – {outputs}",
         "Trained on": "not known" if subject.n_train is None else count(subject.n_train, "row"),
         "Judged on": count(subject.n, "row"),
         "Iterations": f"{model.n_iter_}, the last {len(model.trained_.uppers)} averaged",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from kstonet._arrays import rows_in
 from kstonet._checks import both_or_neither
 from kstonet.estimators.base import BaseStoNet
 from kstonet.plotting.inputs import chosen_column
+from kstonet.tables.frames import as_pandas, is_frame, object_table
 
 FEWEST_ROWS = 10  # fewer rows do not allow an evaluation
 Encoder = Callable[[Any], Any]
@@ -29,7 +31,9 @@ class Table:
     names : tuple of str
         Names of the columns.
     encode : callable, optional
-        Function that turns ``values`` into the numeric matrix of the model.
+        Function that turns ``values`` into what the model takes.
+    read : callable
+        Function that turns what the model takes into the matrix that it was trained on.
 
     Examples
     --------
@@ -43,12 +47,15 @@ class Table:
     values: Any
     names: tuple[str, ...]
     encode: Encoder | None = None
+    read: Encoder = np.asarray
 
     @classmethod
     def of(cls, name: str, X: Any, encode: Encoder | None, model: BaseStoNet) -> Table:
-        """Read X; frames that are not pandas' are read as arrays."""
+        """Read X; frames that are neither pandas' nor polars' are read as arrays."""
+        if is_frame(X) and object_table(X) is not None:
+            X = as_pandas(X)
         if hasattr(X, "iloc"):
-            table = cls(X, tuple(map(str, X.columns)), encode)
+            table = cls(X, tuple(map(str, X.columns)), encode, model._check_X)
         else:
             array = X if isinstance(X, np.ndarray) else np.asarray(X)
             if array.ndim != 2:
@@ -58,7 +65,7 @@ class Table:
                 known = getattr(model, "feature_names_in_", None)
             if known is None or len(known) != array.shape[1]:
                 known = [f"x{j}" for j in range(array.shape[1])]
-            table = cls(array, tuple(map(str, known)), encode)
+            table = cls(array, tuple(map(str, known)), encode, model._check_X)
         if len(table) < FEWEST_ROWS:
             raise ValueError(f"{name} holds {len(table)} rows; a report needs at least {FEWEST_ROWS}.")
         return table
@@ -71,13 +78,13 @@ class Table:
         return self.values if self.encode is None else self.encode(self.values)
 
     def matrix(self) -> np.ndarray:
-        """Input of the model as an array of numbers."""
-        return np.asarray(check_array(self.encoded(), dtype=np.float64, input_name="X"))
+        """The matrix that the model makes of its input."""
+        return np.asarray(self.read(self.encoded()))
 
     def taken(self, rows: Any) -> Table:
         """Some of the rows, or some of them several times."""
         values = self.values.iloc[rows] if hasattr(self.values, "iloc") else self.values[rows]
-        return Table(values, self.names, self.encode)
+        return replace(self, values=values)
 
     def picked(self, column: int, rows: Any) -> Any:
         """The values of one column in some rows, in the column's own type."""
@@ -90,7 +97,7 @@ class Table:
             changed.isetitem(column, values)
         else:
             changed[:, column] = values
-        return Table(changed, self.names, self.encode)
+        return replace(self, values=changed)
 
     def part(self, columns: list[int]) -> Any:
         """Some of the columns alone; those of a frame are numbered, as two of them may have the same name."""
@@ -107,7 +114,7 @@ class Table:
                 changed.isetitem(column, part.iloc[:, k].array)
         else:
             changed[:, columns] = part
-        return Table(changed, self.names, self.encode)
+        return replace(self, values=changed)
 
     def labels(self, rows: Any) -> list[str]:
         """Labels of some rows: the index of the frame, or the position from 0."""
@@ -200,24 +207,27 @@ def read_subject(
     rows = Table.of("X", X, encode, model)
     column = 0 if hasattr(model, "classes_") else chosen_column(target, model.trained_.targets.n_outputs)
     observed = _targets("y", y, len(rows), column, model)
-    matrix = rows.matrix()
-    if matrix.shape[1] != model.n_features_in_:
+    width = np.shape(rows.encoded())[1]
+    if width != model.n_features_in_:
         source = "X" if encode is None else "encode(X)"
         raise ValueError(
-            f"{source} has {matrix.shape[1]} columns, the model was fitted on {model.n_features_in_}; give the columns of the "
+            f"{source} has {width} columns, the model was fitted on {model.n_features_in_}; give the columns of the "
             "training, and encode where they have to be made numeric first."
         )
+    matrix = rows.matrix()
     train, known, reference = None, None, getattr(model, "_X_fit", None)
     if X_train is not None:
         train = Table.of("X_train", X_train, encode, model)
         known = _targets("y_train", y_train, len(train), column, model)
         reference = model.trained_.scaler.forward(train.matrix())
-    seen = None if reference is None else _rows_in(model.trained_.scaler.forward(matrix), reference)
+    seen = None if reference is None else rows_in(model.trained_.scaler.forward(matrix), reference)
     return Subject(model, rows, observed, _target_name(y, column), column, train, known, seen, reference)
 
 
 def _targets(name: str, y: Any, n: int, column: int, model: Any) -> np.ndarray:
     """One target, or labels the model knows."""
+    if y is None:
+        raise ValueError(f"{name}=None: a report compares predictions with what was observed; give the targets of the rows.")
     labels = hasattr(model, "classes_")
     values = np.asarray(y) if labels else check_array(y, dtype=np.float64, ensure_2d=False, input_name=name)
     if len(values) != n:
@@ -240,9 +250,3 @@ def _targets(name: str, y: Any, n: int, column: int, model: Any) -> np.ndarray:
 def _target_name(y: Any, column: int) -> str:
     name = y.columns[column] if hasattr(y, "columns") else getattr(y, "name", None)
     return "target" if name is None else str(name)
-
-
-def _rows_in(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which rows are equal to one of others; standardising rounds equal rows in the same way."""
-    known = {row.tobytes() for row in np.ascontiguousarray(others)}
-    return np.array([row.tobytes() in known for row in np.ascontiguousarray(rows)])

@@ -126,7 +126,7 @@ def solve_multinomial(
     True
     """
     F, w = check_design(features, sample_weight, tol, max_iter)
-    y, present = _check_labels(labels, n_classes, w)
+    y, present = check_labels(labels, n_classes, w)
     if not (np.isfinite(temperature) and temperature > 0):
         raise ValueError(f"temperature={temperature!r} must be a positive finite number.")
     rows = 1 if n_classes == 2 else n_classes
@@ -158,7 +158,7 @@ def solve_multinomial(
     return MultinomialFit(weights, intercept * temperature, weights != 0, at.value, kkt, n_iter + more, kkt <= tol)
 
 
-def _check_labels(labels: ArrayLike, n_classes: int, w: Floats) -> tuple[NDArray[np.intp], Floats]:
+def check_labels(labels: ArrayLike, n_classes: int, w: Floats) -> tuple[NDArray[np.intp], Floats]:
     """Return the labels as integers, and the weighted frequency of every class."""
     if not n_classes >= 2:
         raise ValueError(f"n_classes={n_classes!r} must be at least 2.")

@@ -135,8 +135,8 @@ def solve_penalized(
             W = check_start("start", start, (T.shape[1], F.shape[1])).T.copy()
             W[np.diag(gram) == 0] = 0.0
         elif (relaxed := P.relaxation()) is not None:
-            W, _, n_iter = _descend(gram, linear, relaxed, W, scale, tol, max_iter)
-        W, kkt, more = _descend(gram, linear, P, W, scale, tol, max_iter)
+            W, _, n_iter = descend(gram, linear, relaxed, W, scale, tol, max_iter)
+        W, kkt, more = descend(gram, linear, P, W, scale, tol, max_iter)
         n_iter += more
     failed = kkt > np.maximum(tol, _rounding(gram, W, scale))
     if failed.any():
@@ -223,7 +223,7 @@ def _rounding(gram: Floats, W: Floats, scale: Floats) -> Floats:
     return np.asarray(4.0 * np.finfo(np.float64).eps * np.trace(gram) * np.linalg.norm(W, axis=0) / scale)
 
 
-def _descend(
+def descend(
     gram: Floats, linear: Floats, penalty: Penalty, W: Floats, scale: Floats, tol: float, max_iter: int
 ) -> tuple[Floats, Floats, int]:
     """Minimise ½wᵀGw - cᵀw + P(w) for every column; return the weights, their relative KKT violation and the passes."""

@@ -7,20 +7,33 @@ import re
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from kstonet._words import rows
 from kstonet.tables.errors import InputError
+from kstonet.tables.frames import BOOLEAN, CATEGORY, DATE, NUMBER, TEXT, Column, as_column
 
-NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"
+__all__ = [
+    "BOOLEAN", "BOOLEANS", "CATEGORY", "LARGEST_WHOLE", "NUMBER", "kind_of", "numbers", "spelled", "texts", "truth_values",
+]  # fmt: skip
+
 BOOLEANS = {"true": "True", "false": "False"}
-DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}([T ].*)?|\d{1,2}:\d{2}(:\d{2}.*)?")
+DATES = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}([T ].*)?|\d{1,2}:\d{2}(:\d{2}.*)?")
 WHOLE = re.compile(r"-?\d+\.0+")
 LARGEST_WHOLE = 2.0**53  # above it, floats skip whole numbers
 
 
-def kind_of(column: pd.Series) -> str:
-    """Kind of a column: numbers, booleans or categories; dates are an error.
+def kind_of(column: Any) -> str:
+    """Kind of a column: numbers, booleans or categories; dates, and columns without values, are an error.
+
+    Parameters
+    ----------
+    column : Series of pandas or polars, or array
+        Text that spells numbers, or true and false, is taken for them; a column of categories holds categories whatever they
+        spell.
+
+    Returns
+    -------
+    {"number", "boolean", "category"}
 
     Examples
     --------
@@ -28,24 +41,29 @@ def kind_of(column: pd.Series) -> str:
     >>> kind_of(pd.Series(["1", "2.5", None])), kind_of(pd.Series(["true", "False"])), kind_of(pd.Series(["red", "1"]))
     ('number', 'boolean', 'category')
     """
-    kinds = pd.api.types
-    if kinds.is_bool_dtype(column.dtype) and not isinstance(column.dtype, pd.CategoricalDtype):
-        return BOOLEAN
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return CATEGORY
-    if kinds.is_numeric_dtype(column.dtype) and not kinds.is_complex_dtype(column.dtype):
-        return NUMBER
-    if column.isna().all():
+    column = as_column(column)
+    declared: str = column.declared
+    if declared in (NUMBER, BOOLEAN, CATEGORY):
+        return declared
+    given = [value for value in column.values if value is not None]
+    if not given:
         raise InputError(f"column {column.name!r} holds no values; leave it out (--drop {column.name!r}).")
-    if not (np.isnan(_parsed(column)) & column.notna()).any():
-        return NUMBER
-    given = [text for text in texts(column) if text is not None]
-    if kinds.is_datetime64_any_dtype(column.dtype) or all(DATE.fullmatch(text) for text in given):
+    if declared == TEXT:
+        odd = next((value for value in given if isinstance(value, list | tuple | dict | set | np.ndarray)), None)
+        if odd is not None:
+            raise InputError(
+                f"column {column.name!r} holds {odd!r:.60} of type {type(odd).__name__}; replace it by columns of numbers or "
+                "categories, or leave it out."
+            )
+        if not any(math.isnan(spelled(value)) for value in given):
+            return NUMBER
+    known = [_text(value) for value in given]
+    if declared == DATE or all(DATES.fullmatch(text) for text in known):
         raise InputError(
-            f"column {column.name!r} holds dates or times such as {given[0]!r}; replace it by numbers (year, month, "
+            f"column {column.name!r} holds dates or times such as {known[0]!r}; replace it by numbers (year, month, "
             f"hours since a start), or leave it out (--drop {column.name!r})."
         )
-    return BOOLEAN if all(text.lower() in BOOLEANS for text in given) else CATEGORY
+    return BOOLEAN if all(text.lower() in BOOLEANS for text in known) else CATEGORY
 
 
 def spelled(value: Any) -> float:
@@ -63,13 +81,7 @@ def spelled(value: Any) -> float:
         return math.nan
 
 
-def _parsed(column: pd.Series) -> np.ndarray:
-    """Numbers, and NaN where a value is missing or spells none."""
-    missing = column.isna().to_numpy()
-    return np.array([math.nan if gone else spelled(value) for value, gone in zip(column.tolist(), missing, strict=True)])
-
-
-def texts(column: pd.Series) -> list[str | None]:
+def texts(column: Any) -> list[str | None]:
     """Values as text; a missing value is None.
 
     A whole number is written without a point: code 7 becomes 7.0 in a column that misses a value elsewhere.
@@ -80,8 +92,8 @@ def texts(column: pd.Series) -> list[str | None]:
     >>> texts(pd.Series([7.0, 2.5, None])), texts(pd.Series(["7.0", "07"]))
     (['7', '2.5', None], ['7', '07'])
     """
-    missing = column.isna().to_numpy()
-    return [None if gone else _text(value) for value, gone in zip(column.tolist(), missing, strict=True)]
+    column = as_column(column)
+    return [None if gone else _text(value) for value, gone in zip(column.values.tolist(), column.missing, strict=True)]
 
 
 def _text(value: Any) -> str:
@@ -89,7 +101,7 @@ def _text(value: Any) -> str:
     return text.partition(".")[0] if WHOLE.fullmatch(text) else text
 
 
-def numbers(column: pd.Series) -> np.ndarray:
+def numbers(column: Any) -> np.ndarray:
     """Values as numbers, NaN where they are missing; text that is no number and infinite values are refused.
 
     Examples
@@ -98,20 +110,19 @@ def numbers(column: pd.Series) -> np.ndarray:
     >>> numbers(pd.Series(["1", "2.5", None]))
     array([1. , 2.5, nan])
     """
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    column = as_column(column)
+    if column.declared == NUMBER:
+        values, missing = column.values, np.isnan(column.values)
     else:
-        values = _parsed(column)
-    wrong = np.isinf(values) | (np.isnan(values) & ~column.isna().to_numpy())
+        missing = column.missing
+        values = np.array([math.nan if value is None else spelled(value) for value in column.values], dtype=np.float64)
+    wrong = np.isinf(values) | (np.isnan(values) & ~missing)
     if wrong.any():
-        found = column[wrong]
-        raise InputError(
-            f"column {column.name!r} must hold finite numbers, but holds {found.iloc[0]!r} in {rows(list(found.index))}."
-        )
+        _refuse(column, wrong, "finite numbers")
     return np.asarray(values)
 
 
-def truth_values(column: pd.Series) -> np.ndarray:
+def truth_values(column: Any) -> np.ndarray:
     """0 and 1, NaN where they are missing; written true and false (in any case) or 0 and 1.
 
     Examples
@@ -120,11 +131,14 @@ def truth_values(column: pd.Series) -> np.ndarray:
     >>> truth_values(pd.Series(["true", "False", None]))
     array([ 1.,  0., nan])
     """
+    column = as_column(column)
     meaning = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
     values = np.array([np.nan if text is None else meaning.get(text.lower(), -1.0) for text in texts(column)])
     if (values == -1.0).any():
-        found = column[values == -1.0]
-        raise InputError(
-            f"column {column.name!r} must hold true or false, but holds {found.iloc[0]!r} in {rows(list(found.index))}."
-        )
+        _refuse(column, values == -1.0, "true or false")
     return values
+
+
+def _refuse(column: Column, wrong: np.ndarray, wanted: str) -> None:
+    found = column.values[wrong].tolist()[0]
+    raise InputError(f"column {column.name!r} must hold {wanted}, but holds {found!r} in {rows(column.where(wrong))}.")

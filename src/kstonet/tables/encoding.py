@@ -1,24 +1,30 @@
-"""Tables to numbers: what a column was in the training table, it is in every later one."""
+"""How the columns of a table become numbers: learnt on the training rows, part of a fitted model, stored with it."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from kstonet._records import storable
 from kstonet._words import counted, quoted, rows, some
-from kstonet.tables.columns import BOOLEAN, CATEGORY, NUMBER, kind_of, numbers, spelled, texts, truth_values
+from kstonet.tables.columns import kind_of, numbers, spelled, texts, truth_values
 from kstonet.tables.errors import InputError
+from kstonet.tables.frames import BOOLEAN, CATEGORY, NUMBER, Column
 
-VERSION = 1
-FREE_CATEGORIES = 20  # more of them need ROWS_PER_CATEGORY rows each: fewer teach nothing, and are names rather than groups
-ROWS_PER_CATEGORY = 10
+EMPTY = "empty"  # a column without values in the training rows
+KINDS_OF_COLUMNS = (NUMBER, BOOLEAN, CATEGORY, EMPTY)
+FREE_CATEGORIES = 20  # more of them need ROWS_PER_CATEGORY rows each on average: otherwise they are names rather than groups
+ROWS_PER_CATEGORY = 2
+TELLING = 3.0  # standard errors
 
 
+@storable()
 @dataclass(frozen=True)
 class ColumnEncoding:
     """How one column becomes numbers.
@@ -26,215 +32,268 @@ class ColumnEncoding:
     Parameters
     ----------
     name : str
-    kind : {"number", "boolean", "category"}
+        Its name.
+    kind : {"number", "boolean", "category", "empty"}
+        What it holds; "empty" had no values in the training rows and is ignored.
     categories : tuple of str
         In sorted order; one output column each.
     fill : float, str or None
-        What stands in for a missing value; None refuses it.
+        What stands in for a missing value. With None a missing number is refused, and a missing category is none of the
+        categories.
+    indicated : bool
+        Whether a missing value has an output column of its own.
     """
 
     name: str
     kind: str
     categories: tuple[str, ...] = ()
     fill: float | str | None = None
+    indicated: bool = False
 
     @property
     def outputs(self) -> list[str]:
         """Names of the columns it becomes."""
-        return [f"{self.name}={category}" for category in self.categories] if self.kind == CATEGORY else [self.name]
+        values = [] if self.kind == EMPTY else [self.name]
+        if self.kind == CATEGORY:
+            values = [f"{self.name}={category}" for category in self.categories]
+        return [*values, f"{self.name} is missing"] if self.indicated else values
+
+    def encode(self, column: Column, out: np.ndarray) -> None:
+        """Write the output columns of some rows; a category that is not known is none of the categories."""
+        if self.kind == CATEGORY:
+            place = {category: k for k, category in enumerate(self.categories)}
+            gone = place.get(str(self.fill), -1) if self.fill is not None else len(self.categories) if self.indicated else -1
+            found = np.array([gone if text is None else place.get(text, -1) for text in texts(column)], dtype=np.intp)
+            out[:] = found[:, None] == np.arange(out.shape[1])
+        elif self.kind != EMPTY:
+            values = numbers(column) if self.kind == NUMBER else truth_values(column)
+            missing = np.isnan(values)
+            if missing.any() and self.fill is None:
+                raise InputError(
+                    f"values are missing: column {self.name!r} in {rows(column.where(missing))}. The model was fitted so as to "
+                    "refuse them: fill them in, or fit with --impute."
+                )
+            out[:, 0] = np.where(missing, np.nan if self.fill is None else self.fill, values)
+            if self.indicated:
+                out[:, 1] = missing
 
 
-class TableEncoder:
-    """Encode the columns of a table as numbers, and remember how.
+@storable(fill="any p")
+@dataclass(frozen=True)
+class TableEncoding:
+    """How a table becomes the matrix that a model is trained on.
 
-    Numbers stay, truth values become 0 and 1, every category of a text column becomes a column of 0 and 1.
+    Numbers stay what they are. Truth values become 0 and 1, and every category becomes a column of 0 and 1. A missing number is
+    replaced by the median of the training rows, and a missing truth value by the more frequent one. Where values of a column
+    were missing in training, it has one more column of 0 and 1 that says so; estimators leave it out where it says nothing
+    about the targets. A missing category has this column only. A category that the training rows did not have, and a missing
+    one where none was missing, is none of the known ones: zeros.
 
     Parameters
     ----------
-    impute : bool, default=False
-        Fill missing values, now and later, with the median or the most frequent value of the training table. Otherwise they are
-        refused.
-    categorical : sequence of str, default=()
-        Columns that hold categories even if they look like numbers.
-
-    Attributes
-    ----------
-    columns_ : list of ColumnEncoding
-        In the order of the training table.
-    feature_names_ : list of str
-        Names of the encoded columns.
+    fill : ndarray of shape (n_columns,)
+        What stands in for a missing number of every column.
+    special : dict
+        By their place, the columns that are not numbers, or that had missing values in training.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from kstonet.tables import TableEncoder
-    >>> cars = pd.DataFrame({"speed": [90, 80, 70], "colour": ["red", "blue", "red"]})
-    >>> encoder = TableEncoder().fit(cars)
-    >>> encoder.feature_names_
-    ['speed', 'colour=blue', 'colour=red']
-    >>> encoder.transform(pd.DataFrame({"colour": ["blue"], "speed": ["85"]}))
-    array([[85.,  1.,  0.]])
-    >>> TableEncoder.from_dict(encoder.to_dict()).feature_names_ == encoder.feature_names_
-    True
+    >>> from kstonet.tables import TableEncoding, columns_of
+    >>> cars = pd.DataFrame({"speed": [90, None, 70], "colour": ["red", "blue", "red"]})
+    >>> encoding = TableEncoding.of(columns_of(cars))
+    >>> encoding.output_names(["speed", "colour"])
+    ['speed', 'speed is missing', 'colour=blue', 'colour=red']
+    >>> encoding.encode(columns_of(cars))
+    array([[90.,  0.,  0.,  1.],
+           [80.,  1.,  1.,  0.],
+           [70.,  0.,  0.,  1.]])
     """
 
-    columns_: list[ColumnEncoding]
-
-    def __init__(self, *, impute: bool = False, categorical: tuple[str, ...] | list[str] = ()) -> None:
-        self.impute = impute
-        self.categorical = categorical
+    fill: np.ndarray
+    special: dict[int, ColumnEncoding] = field(default_factory=dict)
 
     # -- learning ----------------------------------------------------------------------------------------------------------
 
-    def fit(self, table: pd.DataFrame) -> Self:
-        """Learn what the columns hold.
+    @classmethod
+    def of(cls, columns: Sequence[Column], weights: np.ndarray | None = None) -> TableEncoding:
+        """Learn from training rows; those of weight zero are left out."""
+        if weights is not None:
+            columns, weights = [column.taken(weights > 0) for column in columns], weights[weights > 0]
+        learnt = [_learnt(column, weights) for column in columns]
+        fill = [each.fill if isinstance(each.fill, float) else math.nan for each in learnt]
+        special = {j: each for j, each in enumerate(learnt) if each.kind != NUMBER or each.indicated}
+        return cls(np.array(fill, dtype=np.float64), special)
+
+    @classmethod
+    def of_numbers(cls, X: np.ndarray, weights: np.ndarray | None = None, names: Sequence[str] | None = None) -> TableEncoding:
+        """Learn from an array of numbers, in which NaN is a missing value."""
+        if weights is not None:
+            X, weights = X[weights > 0], weights[weights > 0]
+        if not np.isnan(X).any():
+            return cls(weighted_median(X, weights))
+        return cls.of(_columns_of_numbers(X, names), weights)
+
+    def telling(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None) -> TableEncoding:
+        """The same without the indicators of missing numbers that say nothing about the targets.
+
+        An indicator stays where the targets, or their distances from the mean, differ by three standard errors between rows
+        with and without a value.
 
         Parameters
         ----------
-        table : DataFrame
-            Without the target. Text that spells numbers is taken for numbers.
+        X : ndarray of shape (n, n_outputs)
+            The matrix of the training rows.
+        targets : ndarray of shape (n, k)
+            Their targets as numbers.
+        weights : ndarray of shape (n,), optional
+            Sample weights.
 
         Returns
         -------
-        self
+        TableEncoding
         """
-        absent = [name for name in self.categorical if name not in table.columns]
-        if absent:
-            raise InputError(f"categorical names {quoted(absent)}, not a column; the columns are {quoted(table.columns)}.")
-        if not self.impute:
-            _refuse_missing(
-                table, "Fill them in, or let impute=True (--impute) put the median or the most frequent value there."
-            )
-        self.columns_ = [self._learned(table[name]) for name in table.columns]
-        return self
+        asked = [j for j, each in self.special.items() if each.indicated and each.kind != CATEGORY]
+        if not asked:
+            return self
+        w = np.full(len(X), 1.0 / len(X)) if weights is None else weights / weights.sum()
+        missing = X[:, np.cumsum(self._widths)[asked] - 1]
+        missing = missing - w @ missing
+        centred = targets - w @ targets
+        centred = np.concatenate([centred, np.abs(centred) - w @ np.abs(centred)], axis=1)
+        spread = np.outer(w @ missing**2, w @ centred**2)
+        r = ((missing * w[:, None]).T @ centred) ** 2 / np.where(spread > 0, spread, 1.0)
+        told = (r > TELLING**2 / (np.count_nonzero(w) - 2 + TELLING**2)).any(axis=1)  # t² = r²(n - 2)/(1 - r²)
+        if told.all():
+            return self
+        special = dict(self.special)
+        for j, tells in zip(asked, told, strict=True):
+            if not tells:
+                special[j] = replace(special[j], indicated=False)
+                if special[j].kind == NUMBER:
+                    del special[j]
+        return replace(self, special=special)
 
-    def _learned(self, column: pd.Series) -> ColumnEncoding:
-        name, kind = str(column.name), CATEGORY if column.name in self.categorical else kind_of(column)
-        if column.isna().all():
-            raise InputError(f"column {name!r} holds no values; leave it out (--drop {name!r}).")
-        if kind == CATEGORY:
-            counts = pd.Series(texts(column), dtype=object).value_counts()
-            categories = sorted(counts.index)
-            _check_categories(column, categories, chosen=name in self.categorical)
-            commonest = min(counts.index[counts == counts.iloc[0]])
-            return ColumnEncoding(name, kind, tuple(categories), commonest if self.impute else None)
-        values = numbers(column) if kind == NUMBER else truth_values(column)
-        middle = float(np.nanmedian(values))
-        fill = middle if kind == NUMBER else float(middle > 0.5)
-        return ColumnEncoding(name, kind, fill=fill if self.impute else None)
+    # -- facts -------------------------------------------------------------------------------------------------------------
+
+    def column(self, j: int, name: str) -> ColumnEncoding:
+        """How one column becomes numbers, under a name; arrays have none."""
+        if j in self.special:
+            return replace(self.special[j], name=name)
+        return ColumnEncoding(name, NUMBER, fill=None if math.isnan(self.fill[j]) else float(self.fill[j]))
+
+    def output_names(self, names: Sequence[str]) -> list[str]:
+        """Names of the columns of the matrix, given those of the table."""
+        return [output for j, name in enumerate(names) for output in self.column(j, name).outputs]
+
+    def kept(self, fewer: TableEncoding) -> np.ndarray:
+        """Which columns of the matrix are left in that of the same encoding with fewer indicators."""
+        kept = np.ones(self.n_outputs, dtype=bool)
+        kept[np.cumsum(self._widths)[self._widths > fewer._widths] - 1] = False
+        return kept
+
+    @cached_property
+    def _widths(self) -> np.ndarray:
+        """Columns of the matrix by column of the table."""
+        widths = np.ones(len(self.fill), dtype=np.intp)
+        for j, each in self.special.items():
+            widths[j] = len(each.outputs)
+        return widths
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of the matrix."""
+        return int(self._widths.sum())
+
+    @property
+    def numeric(self) -> bool:
+        """Whether all columns hold numbers: arrays, in which NaN is a missing value, are encoded too."""
+        return all(each.kind in (NUMBER, EMPTY) for each in self.special.values())
+
+    def indicators(self) -> np.ndarray:
+        """Which columns of the matrix stand for a category or a missing value."""
+        found = [np.arange(width) > 0 for width in self._widths.tolist()]
+        for j, each in self.special.items():
+            if each.kind == CATEGORY:
+                found[j][:] = True
+        return np.concatenate(found)
+
+    def sources(self) -> np.ndarray:
+        """For every column of the matrix, where it comes from: column j of the table, or n_columns + j for its indicator.
+
+        For columns of numbers and truth values only, which are at most two columns of the matrix each.
+        """
+        p = len(self.fill)
+        both = np.stack([np.arange(p), np.arange(p) + p], axis=1)
+        return np.asarray(both[np.arange(2) < self._widths[:, None]])
 
     # -- using -------------------------------------------------------------------------------------------------------------
 
-    @property
-    def feature_names_(self) -> list[str]:
-        """Names of the encoded columns."""
-        return [name for column in self.columns_ for name in column.outputs]
+    def encode(self, columns: Sequence[Column]) -> np.ndarray:
+        """The matrix of a table."""
+        n = len(columns[0].values) if columns else 0
+        matrix, ends = np.empty((n, self.n_outputs)), np.cumsum(self._widths)
+        for j, column in enumerate(columns):
+            self.column(j, column.name).encode(column, matrix[:, ends[j] - self._widths[j] : ends[j]])
+        return matrix
 
-    def conform(self, table: pd.DataFrame, unknown: str = "error") -> pd.DataFrame:
-        """The columns of the training table, in their order, typed and without missing values.
-
-        Parameters
-        ----------
-        table : DataFrame
-            Columns in any order; others are ignored, with a warning.
-        unknown : {"error", "ignore"}, default="error"
-            Categories that the training table did not have: refuse them, or let them be none of the known ones.
-
-        Returns
-        -------
-        DataFrame
-        """
-        if unknown not in ("error", "ignore"):
-            raise InputError(f"unknown={unknown!r} must be 'error' or 'ignore'.")
-        names = [column.name for column in self.columns_]
-        absent = [name for name in names if name not in table.columns]
-        if absent:
-            have = f"; the table has {quoted(table.columns)}" if len(table.columns) else ""
-            raise InputError(f"the model needs {_columns(absent)}, which the table lacks{have}.")
-        known = set(names)
-        extra = [name for name in table.columns if name not in known]
-        if extra:
-            warnings.warn(f"ignored: {_columns(extra)}, which the model does not use.", UserWarning, stacklevel=2)
-        table = table[names]
-        if not self.impute:
-            _refuse_missing(table, "Fill them in, or fit with impute=True (--impute).")
-        done = {column.name: _conformed(column, table[column.name], unknown) for column in self.columns_}
-        return pd.DataFrame(done, index=table.index)
-
-    def transform(self, table: pd.DataFrame, unknown: str = "error") -> np.ndarray:
-        """Encode a table.
-
-        Parameters
-        ----------
-        table, unknown
-            As in :meth:`conform`; a category that is ignored becomes zeros.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, len(feature_names_))
-        """
-        table = self.conform(table, unknown)
-        blocks = []
-        for column in self.columns_:
-            values = table[column.name].to_numpy()
-            if column.kind == CATEGORY:
-                blocks.append(values[:, None] == np.array(column.categories, dtype=object))
-            else:
-                blocks.append(values[:, None])
-        return np.concatenate(blocks, axis=1, dtype=np.float64)
-
-    # -- storing -----------------------------------------------------------------------------------------------------------
-
-    def to_dict(self) -> dict[str, Any]:
-        """What was learned, for JSON."""
-        columns = [asdict(column) | {"categories": list(column.categories)} for column in self.columns_]
-        return {"version": VERSION, "impute": self.impute, "columns": columns}
-
-    @classmethod
-    def from_dict(cls, state: dict[str, Any]) -> Self:
-        """The encoder that :meth:`to_dict` described."""
-        if state.get("version") != VERSION:
-            raise InputError(
-                f"the table encoding has version {state.get('version')!r}, this kstonet reads {VERSION}; update it."
-            )
-        encoder = cls(impute=state["impute"])
-        encoder.columns_ = [
-            ColumnEncoding(**column | {"categories": tuple(column["categories"])}) for column in state["columns"]
-        ]
-        encoder.categorical = [column.name for column in encoder.columns_ if column.kind == CATEGORY]
-        return encoder
+    def encode_numbers(self, X: np.ndarray) -> np.ndarray:
+        """The matrix of an array of numbers, in which NaN is a missing value; without one, it is the array itself."""
+        missing = np.isnan(X)
+        if not missing.any() and not self.special:
+            return X
+        refused = missing.any(axis=0) & np.isnan(self.fill) & (self._widths > 0)
+        if not self.numeric or refused.any():
+            return self.encode(_columns_of_numbers(X))
+        return np.ascontiguousarray(np.concatenate([np.where(missing, self.fill, X), missing], axis=1)[:, self.sources()])
 
 
-def _columns(names: list[str]) -> str:
-    return f"{'column' if len(names) == 1 else 'columns'} {quoted(names)}"
+def _columns_of_numbers(X: np.ndarray, names: Sequence[str] | None = None) -> list[Column]:
+    called = [f"x{j}" for j in range(X.shape[1])] if names is None else names
+    return [Column(name, NUMBER, X[:, j], range(len(X))) for j, name in enumerate(called)]
 
 
-def _conformed(encoding: ColumnEncoding, column: pd.Series, unknown: str) -> np.ndarray:
-    if encoding.kind == CATEGORY:
-        values = np.array([encoding.fill if text is None else text for text in texts(column)], dtype=object)
-        strange = ~np.isin(values.astype(str), np.array(encoding.categories, dtype=str))
-        if strange.any() and unknown == "error":
-            raise InputError(
-                f"column {encoding.name!r} holds {values[strange][0]!r} in {rows(list(column.index[strange]))}, a category the "
-                f"model does not know (it knows {quoted(encoding.categories)}); correct it, or say unknown='ignore' "
-                "(--unknown ignore)."
-            )
-        return values
-    values = numbers(column) if encoding.kind == NUMBER else truth_values(column)
-    values = values if encoding.fill is None else np.where(np.isnan(values), encoding.fill, values)
-    return values.astype(bool) if encoding.kind == BOOLEAN else values
+# -- learning one column -------------------------------------------------------------------------------------------------------
 
 
-def _refuse_missing(table: pd.DataFrame, remedy: str) -> None:
-    gone = {name: list(table.index[table[name].isna()]) for name in table.columns if table[name].isna().any()}
-    if gone:
-        where = some((f"column {name!r} in {rows(numbers)}" for name, numbers in gone.items()), 3)
-        raise InputError(f"values are missing: {where}. {remedy}")
+def _learnt(column: Column, weights: np.ndarray | None) -> ColumnEncoding:
+    missing = column.missing
+    if missing.all():
+        warnings.warn(f"column {column.name!r} holds no values in the training rows and is ignored.", UserWarning, stacklevel=2)
+        return ColumnEncoding(column.name, EMPTY)
+    kind, indicated = kind_of(column), bool(missing.any())
+    if kind == CATEGORY:
+        categories = sorted({text for text in texts(column) if text is not None})
+        check_categories(column, categories)
+        return ColumnEncoding(column.name, kind, tuple(categories), indicated=indicated)
+    values = numbers(column) if kind == NUMBER else truth_values(column)
+    middle = float(weighted_median(values[~missing, None], None if weights is None else weights[~missing])[0])
+    return ColumnEncoding(column.name, kind, fill=middle if kind == NUMBER else float(middle > 0.5), indicated=indicated)
 
 
-def _check_categories(column: pd.Series, categories: list[str], chosen: bool) -> None:
-    """Refuse names and free text; say where numbers are spoilt by a few texts, unless categories were asked for."""
-    known = int(column.notna().sum())
+def weighted_median(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The median of every column; a row of weight two counts as two rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.array([[3.0], [1.0], [2.0]])
+    >>> weighted_median(values, None), weighted_median(values, np.array([3.0, 1.0, 2.0]))
+    (array([2.]), array([2.5]))
+    """
+    if weights is None:
+        return np.asarray(np.median(values, axis=0))
+    order = np.argsort(values, axis=0)
+    total = np.cumsum(weights[order], axis=0)
+    places = [(total < 0.5 * total[-1]).sum(axis=0), (total <= 0.5 * total[-1]).sum(axis=0)]
+    places = [np.minimum(place, len(values) - 1) for place in places]
+    low, high = np.take_along_axis(values, np.take_along_axis(order, np.stack(places), axis=0), axis=0)
+    return np.asarray(0.5 * (low + high))
+
+
+def check_categories(column: Column, categories: list[str]) -> None:
+    """Refuse names and free text; say where numbers are spoilt by a few texts, unless the type says that it is categories."""
+    known = int((~column.missing).sum())
     odd = [category for category in categories if math.isnan(spelled(category))]
     if len(categories) > max(FREE_CATEGORIES, known // ROWS_PER_CATEGORY):
         if 0 < len(odd) <= len(categories) // 2:
@@ -246,9 +305,28 @@ def _check_categories(column: pd.Series, categories: list[str], chosen: bool) ->
             )
             what += f"leave the column out (--drop {column.name!r})"
         raise InputError(f"column {column.name!r} {what}.")
-    if 0 < len(odd) < len(categories) and not chosen:
+    if 0 < len(odd) < len(categories) and column.declared != CATEGORY:
         warnings.warn(
             f"column {column.name!r} mixes numbers and text ({quoted(odd)}); all its values are taken for categories.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=2,
         )
+
+
+def unknown_categories(encoding: ColumnEncoding, column: Column) -> np.ndarray:
+    """Which rows hold a category that the training rows did not have."""
+    known = set(encoding.categories)
+    return np.array([text is not None and text not in known for text in texts(column)], dtype=bool)
+
+
+def refuse_missing(columns: Sequence[Column], remedy: str) -> None:
+    """Refuse missing values, naming their columns and rows."""
+    gone = {column.name: column.where(missing) for column in columns if (missing := column.missing).any()}
+    if gone:
+        where = some((f"column {name!r} in {rows(found)}" for name, found in gone.items()), 3)
+        raise InputError(f"values are missing: {where}. {remedy}")
+
+
+def as_dict(columns: Sequence[ColumnEncoding]) -> list[dict[str, Any]]:
+    """Column encodings for JSON."""
+    return [vars(column) | {"categories": list(column.categories)} for column in columns]

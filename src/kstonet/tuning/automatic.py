@@ -2,10 +2,13 @@
 
 Every candidate is judged by the leave-one-out error of its kernel ridge regression (:mod:`~kstonet.tuning.screening_ridge`):
 
-1. every family with one width for all features, on few rows;
-2. every family with a scale per feature, by the evidence, on few rows; the best of them again on more;
-3. the best two by the leave-one-out error itself, on rows that the evidence has not seen, where there are enough of them;
-4. what is left on all rows (up to a bound), with more and with less ridge.
+1. one family, in the middle between rough and smooth, with one width for all features and then with a scale per feature, by the
+   evidence, on few rows; where features have heavy tails, also with these drawn in, which is kept if it is better;
+2. every other family from there: its own width, then a few steps of the evidence, for what is relevant to one family is nearly
+   what is relevant to another;
+3. the best of them by the evidence on more rows;
+4. the best of these by the leave-one-out error itself, on rows that the evidence has not seen, where there are enough of them;
+5. what is left on all rows (up to a bound), with more and with less ridge.
 
 Where no candidate is clearly better than the mean of the targets, the answer is a kernel with so much ridge that
 it nearly predicts the mean.
@@ -21,9 +24,11 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from kstonet.gram import Kernel
+from kstonet.gram.kernels.squash import Squash, squashed
 from kstonet.tuning.choice import Choice
-from kstonet.tuning.relevance_gradient import learn_scales
-from kstonet.tuning.screening_ridge import RIDGES, RidgeFit, best_ridge, ridge_fit
+from kstonet.tuning.heavy_tails import heavy_tails
+from kstonet.tuning.judging import Candidate, Rows, best_of_families
+from kstonet.tuning.screening_ridge import ridge_fit
 from kstonet.tuning.stationary import FAMILIES, Family
 
 FEW_ROWS, MIDDLE_ROWS, MORE_ROWS, MOST_ROWS = 400, 600, 800, 1600
@@ -31,86 +36,20 @@ THOROUGH_ROWS = 2000
 ENOUGH_ROWS = 1500  # the leave-one-out error as a guide needs rows that have not been used yet: with 200 it misleads,
 ENOUGH_PER_SCALE = 80  # unless there are few scales to be learned
 PLENTY_PER_SCALE = 150  # where it may lead further than the evidence, which takes structure of a short range for noise
-WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of the median distance
-FIRST_WIDTH = 2
+LEAD = "matern32"  # neither rough nor smooth: the family that says first what is relevant
+FIRST_STEPS, NEXT_STEPS = 25, 8  # iterations of a climb: to find the relevant features, and to go on from there
+PLENTY_STEPS = 20
 MOST_FEATURES_ABSOLUTE = 64  # sums of absolute differences are no matrix product: too expensive with more features
-PRIOR = 1.0  # of log scales; 0.5 and 1.5 differ by less than a hundredth, in favour of 1.5 where rows are few
 FINALISTS = 3
+HOPEFUL = 1.5  # score over the best one up to which a family may still become the best
 LAST = 2
-FEWEST_PER_SCALE = 8  # rows per feature without which scales learn the rows: one width for all features then
+FEWEST_PER_SCALE = 2.5  # rows per feature without which no scales are learned: one width for all features then
+ENOUGH_FOR_SCALES, SAFE_PER_SCALE = 8, 20  # rows per feature below which learned scales have to be clearly better,
+CLEARLY = 0.7  # in score, than one width for all features,
+SIGNAL_SCORE = 0.8  # or where there are enough rows, than the mean of the targets, whose score is one
+DRAWN_IN = 0.98  # score with heavy tails drawn in over that without, below which they are
 SIGNAL = 2.0  # standard errors by which the best of many candidates has to be better than the mean: one is what luck gives
 NO_SIGNAL = 1e3  # ridge where nothing is better than the mean
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A kernel with what its ridge regression on some rows has shown."""
-
-    family: Family
-    scales: np.ndarray
-    relevance: str  # "none", "evidence" or "leave-one-out"
-    fit: RidgeFit
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel object."""
-        return self.family.kernel(self.scales)
-
-    def row(self) -> dict[str, Any]:
-        """Of the table of candidates."""
-        return {
-            "kernel": self.family.name,
-            "gamma": self.kernel.gamma,  # type: ignore[attr-defined]
-            "relevance": self.relevance,
-            "ridge": self.fit.ridge,
-            "score": self.fit.score,
-            "rows": len(self.fit.coef),
-        }
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some of the training rows."""
-
-    X: np.ndarray
-    Y: np.ndarray
-    weights: np.ndarray | None
-
-    def take(self, rows: np.ndarray) -> Rows:
-        """Some of these."""
-        return Rows(self.X[rows], self.Y[rows], None if self.weights is None else self.weights[rows])
-
-    def judge(
-        self, family: Family, scales: np.ndarray, relevance: str, ridges: tuple[float, ...], start: int
-    ) -> Candidate | None:
-        """The candidate with the best of some ridges."""
-        fit = best_ridge(family.matrix(self.X, scales), self.Y, self.weights, ridges, start)
-        return None if fit is None else Candidate(family, scales, relevance, fit)
-
-    def judge_again(self, candidate: Candidate) -> Candidate | None:
-        """A candidate on these rows, with its ridge."""
-        return self.judge(candidate.family, candidate.scales, candidate.relevance, (candidate.fit.ridge,), 0)
-
-    def with_other_ridges(self, candidate: Candidate) -> Candidate:
-        """A candidate that was judged on these rows, with three times more or less ridge where that is better."""
-        K = candidate.family.matrix(self.X, candidate.scales)
-        best = candidate.fit
-        for factor in (3.0, 1.0 / 3.0):
-            while RIDGES[0] <= factor * best.ridge <= RIDGES[-1]:
-                other = ridge_fit(K, self.Y, factor * best.ridge, self.weights)
-                if other is None or other.score >= best.score:
-                    break
-                best = other
-            if best is not candidate.fit:
-                break
-        return replace(candidate, fit=best)
-
-    def learned(self, start: Candidate, objective: Any, centre: np.ndarray, max_iter: int) -> tuple[np.ndarray, float]:
-        """Scales and ridge that an objective prefers on these rows."""
-        return learn_scales(
-            self.X, self.Y, self.weights, start.family, (start.scales, start.fit.ridge),
-            objective=objective, prior=PRIOR, centre=centre, max_iter=max_iter,
-        )  # fmt: skip
 
 
 def automatic_choice(
@@ -163,86 +102,114 @@ def automatic_choice(
         every = every.take(np.flatnonzero(weights > 0))
     n, p = every.X.shape
     order = np.random.default_rng(seed).permutation(n)
-    few, more, most = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS, MOST_ROWS))
-    plenty = thorough or n >= PLENTY_PER_SCALE * (p + 1)
-    guides = THOROUGH_ROWS if thorough else MIDDLE_ROWS if plenty else MORE_ROWS
-    last = every.take(order[max(0, n - guides) :])
     table: list[dict[str, Any]] = []
 
     def each(work: Callable[[Any], Candidate | None], items: Iterable[Any]) -> list[Candidate]:
-        """The candidates that came out, the best first."""
-        found = [one for one in Parallel(n_jobs=n_jobs, prefer="threads")(delayed(work)(item) for item in items) if one]
+        """The candidates that came out, the best first; those whose kernel matrix is singular have none."""
+        made = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(work)(item) for item in items)
+        found = sorted((one for one in made if one is not None), key=lambda one: one.score)
         table.extend(one.row() for one in found)
-        return sorted(found, key=lambda one: one.fit.score)
+        return found
 
     asked = [FAMILIES[name] for name in kernels]
     families = [family for family in asked if not family.absolute or p <= MOST_FEATURES_ABSOLUTE] or asked
-    plain = each(lambda family: _best_width(few, family), families)
-    centres = {one.family.name: np.log(one.scales) for one in plain}
-
-    def by_evidence(rows: Rows, judges: Rows, max_iter: int) -> Callable[[Candidate], Candidate | None]:
-        def work(start: Candidate) -> Candidate | None:
-            scales, ridge = rows.learned(start, "evidence", centres[start.family.name], max_iter)
-            return judges.judge(start.family, scales, "evidence", (ridge,), 0)
-
-        return work
-
+    lead = next((family for family in families if family.name == LEAD), families[0])
     many = n >= FEWEST_PER_SCALE * p
-    learned = each(by_evidence(few, more, 25), plain) if many else []
+    tails = heavy_tails(every.X)
+    views = [None] if tails is None else [None, tails]
+    openings: list[Opening] = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_opening)(every, view, order, lead, many) for view in views
+    )
+    opening, drawn_in = openings[0], openings[-1]
+    if drawn_in.guide.score < DRAWN_IN * opening.guide.score:
+        opening = drawn_in
+    every, first, guide = opening.rows, opening.first, opening.guide
+    few, more, most = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS, MOST_ROWS))
+    table.extend(one.row() for each_of in openings for one in (each_of.first, each_of.guide))
+    plain = [first, *each(lambda family: few.best_width(family, first), [family for family in families if family is not lead])]
+    learned: list[Candidate] = []
+    if many:
+
+        def after_lead(start: Candidate) -> Candidate | None:
+            start = replace(start, scales=start.scales * (guide.scales / first.scales), fit=guide.fit)
+            return more.judge(few.learned(start, "evidence", NEXT_STEPS))
+
+        learned = sorted([guide, *each(after_lead, plain[1:])], key=lambda one: one.score)
+    plain.sort(key=lambda one: one.score)
     if n > FEW_ROWS:
-        learned = each(by_evidence(more, more, 15), learned[:FINALISTS])
-        plain = each(more.judge_again, plain[:FINALISTS])
-    finalists = _of_different_families(sorted([*learned, *plain], key=lambda one: one.fit.score))
-    finalists = finalists[: FINALISTS if plenty else LAST]
-    if n > MORE_ROWS:
-        finalists = each(most.judge_again, finalists)
+        plain = each(more.judge, plain[:FINALISTS])
+    learned = _trusted(learned, plain, n / p)
+    if n > FEW_ROWS:
+        hopeful = [one for one in learned[:LAST] if one.score <= HOPEFUL * learned[0].score]
+        learned = each(lambda start: more.judge(more.learned(start, "evidence", NEXT_STEPS)), hopeful)
+    finalists = best_of_families([*learned, *plain])
+    plenty = thorough or n >= PLENTY_PER_SCALE * (p + 1)
     if many and (n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1)):
+        finalists = finalists[: FINALISTS if plenty else LAST]
+        rows = THOROUGH_ROWS if thorough else MIDDLE_ROWS if plenty else MORE_ROWS
+        last = every.take(order[max(0, n - rows) :])
+        steps = PLENTY_STEPS if plenty else NEXT_STEPS
+        polished = each(lambda start: most.judge(last.learned(start, "loo", steps)), finalists)
+        finalists = polished + (each(most.judge, finalists) if n > MORE_ROWS else finalists)
 
-        def polished(start: Candidate) -> Candidate | None:
-            guide = (
-                last.take(np.arange(-min(MORE_ROWS, len(last.X)), 0)) if start.family.absolute else last
-            )  # no matrix products
-            scales, ridge = guide.learned(start, "loo", centres[start.family.name], 20 if plenty else 8)
-            return most.judge(start.family, scales, "leave-one-out", (ridge,), 0)
+    def settled(one: Candidate) -> Candidate | None:
+        found = more.with_best_ridge(one)
+        judged = found.fit.ridge == one.fit.ridge and len(one.fit.coef) == len(most)
+        return one if judged else most.judge(found) if n > MORE_ROWS else found
 
-        finalists += each(polished, finalists)
-    best = _of_different_families(sorted(finalists, key=lambda one: one.fit.score))[:LAST]
-    best = each(most.with_other_ridges, best)
-    return _choice(best, most, table, classification)
-
-
-def _best_width(rows: Rows, family: Family) -> Candidate | None:
-    """One width for all features: a climb from the middle."""
-    ones = np.ones(rows.X.shape[1])
-    typical = family.width(rows.X, ones)
-    tried: dict[int, Candidate | None] = {}
-    start = len(RIDGES) // 2
-
-    def score(place: int) -> float:
-        nonlocal start
-        if place not in tried:
-            found = tried[place] = rows.judge(family, ones / (typical * WIDTHS[place]), "none", RIDGES, start)
-            start = start if found is None else RIDGES.index(found.fit.ridge)
-        found = tried[place]
-        return np.inf if found is None else found.fit.score
-
-    best = FIRST_WIDTH
-    while True:
-        step = min((place for place in (best, best + 1, best - 1) if 0 <= place < len(WIDTHS)), key=score)
-        if step == best:
-            return tried[best]
-        best = step
+    best = each(settled, best_of_families(finalists)[:LAST])
+    return _choice(best, most, opening, table, classification)
 
 
-def _of_different_families(ranked: list[Candidate]) -> list[Candidate]:
-    """The best of every family."""
-    first: dict[str, Candidate] = {}
-    for one in ranked:
-        first.setdefault(one.family.name, one)
-    return list(first.values())
+@dataclass(frozen=True)
+class Opening:
+    """What the family that goes first shows of rows as they are, or with heavy tails drawn in.
+
+    Parameters
+    ----------
+    rows : Rows
+    squash : tuple, optional
+        How features were drawn in.
+    units : ndarray of shape (p,)
+        What the drawn features were divided by.
+    first : Candidate
+        With one width for all features, on few rows.
+    guide : Candidate
+        With a scale per feature where there are enough rows, judged on more.
+    """
+
+    rows: Rows
+    squash: Squash | None
+    units: np.ndarray
+    first: Candidate
+    guide: Candidate
+
+    def kernel(self, candidate: Candidate) -> Kernel:
+        """The kernel of a candidate for rows as they are."""
+        return replace(candidate.family.kernel(candidate.scales / self.units), squash=self.squash)
 
 
-def _choice(best: list[Candidate], rows: Rows, table: list[dict[str, Any]], classification: bool) -> Choice:
+def _opening(every: Rows, squash: Squash | None, order: np.ndarray, lead: Family, many: bool) -> Opening:
+    units = np.ones(every.X.shape[1])
+    if squash is not None:
+        drawn = squashed(every.X, squash)
+        units = np.where(np.isfinite([spread for _, spread in squash]), drawn.std(axis=0), 1.0)
+        every = replace(every, X=drawn / units)
+    few, more = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS))
+    first = few.best_width(lead)
+    guide = more.judge(few.learned(first, "evidence", FIRST_STEPS) if many else first)
+    return Opening(every, squash, units, first, first if guide is None else guide)
+
+
+def _trusted(learned: list[Candidate], plain: list[Candidate], per_scale: float) -> list[Candidate]:
+    """The candidates with a scale per feature that are not merely lucky: many scales fit few rows, and so do their errors."""
+    if per_scale >= SAFE_PER_SCALE:
+        return learned
+    weakest = SIGNAL_SCORE if per_scale >= ENOUGH_FOR_SCALES else 0.0
+    return [one for one in learned if one.score <= max(CLEARLY * plain[0].score, weakest)]
+
+
+def _choice(best: list[Candidate], rows: Rows, opening: Opening, table: list[dict[str, Any]], classification: bool) -> Choice:
     """The best two, unless the mean of the targets is as good."""
     first = best[0]
     n = len(rows.Y)
@@ -256,7 +223,7 @@ def _choice(best: list[Candidate], rows: Rows, table: list[dict[str, Any]], clas
     signal = bool(np.average(gain, weights=rows.weights) > SIGNAL * gain.std() / np.sqrt(n))
     if not signal:
         best = [
-            Candidate(one.family, one.scales, one.relevance, fit)
+            replace(one, fit=fit)
             for one in best[:1]
             if (fit := ridge_fit(one.family.matrix(rows.X, one.scales), rows.Y, NO_SIGNAL, rows.weights))
         ]
@@ -265,10 +232,13 @@ def _choice(best: list[Candidate], rows: Rows, table: list[dict[str, Any]], clas
         f"{first.family.name}, relevance of features: {first.relevance}, ridge {first.fit.ridge:.3g}: the smallest "
         f"leave-one-out error of {tried} candidates, {first.fit.score:.3g} of the variance of the {what} on {n} rows"
     )
+    if opening.squash is not None:
+        heavy = int(np.isfinite([spread for _, spread in opening.squash]).sum())
+        reason += f"; heavy tails of {heavy} features are drawn in"
     if not signal:
         reason = f"no kernel of {tried} candidates is clearly better than the mean of the {what} on {n} rows"
     return Choice(
-        kernels=tuple(one.kernel for one in best),
+        kernels=tuple(opening.kernel(one) for one in best),
         ridges=tuple(one.fit.ridge for one in best),
         strengths=tuple(one.fit.strength for one in best),
         noises=tuple(one.fit.root for one in best),

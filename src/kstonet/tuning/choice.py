@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kstonet.gram import Kernel
+from kstonet.settings import FIXED
+from kstonet.tuning.stationary import FAMILIES
 
 NEARLY_AS_GOOD = 1.3  # error of a second kernel over that of the first, up to which the two together are better than the first
 C_NOISY, C_INTERPOLATING = 1.0, 5.0
@@ -84,8 +86,31 @@ class Choice:
             for strength, share in zip(self.strengths, shares, strict=True)
         )
 
-    def settings(self, units: int = 6) -> dict[str, Any]:
-        """``kernel``, ``C`` and ``epsilon`` of the units of a first layer; two kernels take turns."""
-        turns = [unit % self.together for unit in range(units)]
-        each = {"kernel": self.kernels, "C": self.C, "epsilon": self.epsilon}
-        return {name: [values[turn] for turn in turns] for name, values in each.items()}
+    def settings(self, loss: str, units: int, kernels: int | None = None) -> dict[str, Any]:
+        """``kernel``, ``C`` and ``epsilon`` of a first layer; where it has several kernels, the units take them in turns.
+
+        Parameters
+        ----------
+        loss : {"squared", "epsilon_insensitive"}
+            With a squared loss C is one over the ridge.
+        units : int
+            Number of units.
+        kernels : int, optional
+            Number of kernels that share the layer, by default :attr:`together`. One kernel is given by its name, with ``gamma``
+            and ``length_scale``.
+        """
+        squared = loss == "squared"
+        C = tuple(1.0 / ridge for ridge in self.ridges) if squared else self.C
+        epsilon = (FIXED["epsilon"],) * len(self.kernels) if squared else self.epsilon
+        kernels = min(units, self.together if kernels is None else kernels)
+        if kernels > 1:
+            turns = [unit % kernels for unit in range(units)]
+            each = {"kernel": self.kernels, "C": C, "epsilon": epsilon}
+            return {name: [values[turn] for turn in turns] for name, values in each.items()}
+        kernel = self.kernels[0]
+        one = {"C": C[0], "epsilon": epsilon[0]}
+        for family in FAMILIES.values():
+            if kernel.length_scale is not None and family.make(kernel.length_scale) == kernel:
+                scales = kernel.length_scale
+                return one | {"kernel": family.name, "gamma": kernel.gamma, "length_scale": scales}  # type: ignore[attr-defined]
+        return one | {"kernel": kernel}

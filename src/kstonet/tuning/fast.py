@@ -2,8 +2,8 @@
 
 Kernels are judged by the leave-one-out error of kernel ridge regressions (:mod:`kstonet.tuning.automatic`). The network is then
 built on the best kernel, or on the best two where they are nearly as good. Its first layer has a squared loss, with which it is
-at least as good as the regression that won; where there are too many rows for one inverse, or a C that belongs to support
-vector regressions is given, the ε-insensitive loss.
+at least as good as the regression that won; where a C that belongs to support vector regressions is given, or the matrix has to
+be dense (on a GPU, or because it is given) and is too large to be inverted, the ε-insensitive loss.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ import numpy as np
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
-from kstonet.class_start import class_units
 from kstonet.gram import Kernel, make_kernel
-from kstonet.gram.kernels import RBF
-from kstonet.problem import Problem
-from kstonet.scaling import Scaler
-from kstonet.settings import units_given
+from kstonet.problem import Grams, Problem
+from kstonet.settings import FIXED, units_given
 from kstonet.targets import ClassTargets
 from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
 from kstonet.tuning.choice import Choice
@@ -28,12 +25,11 @@ from kstonet.tuning.screening_ridge import best_ridge
 from kstonet.tuning.stationary import FAMILIES
 
 FEWEST_ROWS = 10  # fewer have nothing to choose by
-LARGEST_INVERSE = 12_000  # rows up to which a squared loss is affordable
-INVERSE_BYTES = 24  # per pair of rows, while an inverse is made: a copy, its factor and the result
 TWO_KERNELS_UP_TO = 5_000  # rows: two kernels are two inverses
 UNITS = 20  # of a regression; on validation rows six were 2 % behind the ridge regression, twenty 0.3 % ahead
 ITERATIONS = {"squared": 12, "epsilon_insensitive": 8}
 CLASS_ITERATIONS = 6  # a classifier starts nearly where it ends
+MANY_ROWS = 100_000  # from which models with half as many iterates are large enough
 
 
 @dataclass(frozen=True)
@@ -81,41 +77,52 @@ def fast_choice(
     ('squared', (20,))
     """
     n, classes, grams = len(problem.X), isinstance(problem.targets, ClassTargets), problem.grams
-    if not grams.allows():
-        grams.new(RBF())  # raises: it would be found after the choice
-    columns = Scaler.fit(problem.columns, problem.weights).forward(problem.columns)
+    pairwise = problem.rows.pairwise
+    grams.check_memory(pairwise=pairwise)
+    columns = problem.targets.judged(problem.outputs, problem.weights)
     with threadpool_limits(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
         found = _kernels(problem, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
-    loss = given["loss"]
-    if loss is None:
-        affordable = n <= LARGEST_INVERSE and grams.device is None and grams.allows(INVERSE_BYTES * n * n)
-        squared = affordable and given["C"] is None
-        loss = "squared" if squared else "epsilon_insensitive"
-    sizes = given["hidden_layer_sizes"]
-    if sizes is None:
-        units = units_given({name: given[name] for name in ("kernel", "gamma", "C", "epsilon")})
-        sizes = (units or (class_units(problem.targets.n_outputs) if classes else UNITS),)
-    most = given["max_iter"] or (CLASS_ITERATIONS if classes else ITERATIONS[loss])
-    parameters = {
-        "gamma": "scale",  # without a say where the kernels bring their widths
-        "length_scale": None,
-        "epsilon": 0.01,
-        "loss": loss,
-        "hidden_layer_sizes": sizes,
-        "max_iter": most,
-        "n_average": given["n_average"] or max(1, most // 2),
-    }
+    own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
+    shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
+    loss, sizes = shape["loss"], shape["hidden_layer_sizes"]
+    parameters = FIXED | shape  # gamma has no say where the kernels bring their widths
     if found is None:
-        parameters |= {"C": 10.0}
         reason = "the kernel was given for every unit: C has its fixed default"
         table: list[dict[str, Any]] = []
     else:
         units = int(np.atleast_1d(sizes)[0])
-        both = found.together if n <= TWO_KERNELS_UP_TO and units > 1 and not classes else 1
-        parameters |= _first_layer(found, loss, units, both)
+        single = classes or n > TWO_KERNELS_UP_TO
+        parameters |= found.settings(loss, units, 1 if single else None)
         reason, table = found.reason, found.table
     kept = {name: value for name, value in given.items() if value is not None}
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
+
+
+def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, class_units: int | None) -> dict[str, Any]:
+    """Loss, sizes and iterations: what is chosen by the number of rows alone.
+
+    Parameters
+    ----------
+    grams : Grams
+        Of the training rows.
+    given : dict
+        As in :func:`fast_choice`.
+    pairwise : bool
+        Whether the kernel matrix is given.
+    class_units : int or None
+        Units that a classification asks for; None for a regression.
+    """
+    loss = given["loss"]
+    if loss is None:
+        squared = given["C"] is None and grams.affords_squared(pairwise=pairwise)
+        loss = "squared" if squared else "epsilon_insensitive"
+    sizes = given["hidden_layer_sizes"]
+    if sizes is None:
+        units = units_given({name: given[name] for name in ("kernel", "gamma", "C", "epsilon")})
+        sizes = (units or (UNITS if class_units is None else class_units),)
+    most = given["max_iter"] or (ITERATIONS[loss] if class_units is None else CLASS_ITERATIONS)
+    averages = given["n_average"] or max(1, most // 2 if len(grams.X) <= MANY_ROWS else most // 4)
+    return {"loss": loss, "hidden_layer_sizes": sizes, "max_iter": most, "n_average": averages}
 
 
 def _kernels(
@@ -164,20 +171,3 @@ def _judged(kernels: list[Kernel], problem: Problem, columns: np.ndarray, seed: 
     _, kernel, fit = fits[0]
     reason = f"ridge {fit.ridge:.3g} has the smallest leave-one-out error, {fit.score:.3g} of the variance on {len(rows)} rows"
     return Choice((kernel,), (fit.ridge,), (fit.strength,), (fit.root,), True, table, reason)
-
-
-def _first_layer(found: Choice, loss: str, units: int, both: int) -> dict[str, Any]:
-    """Kernels, C and epsilon of the first layer; two kernels take turns."""
-    C = tuple(1.0 / ridge for ridge in found.ridges) if loss == "squared" else found.C
-    epsilon = (0.01,) * len(found.kernels) if loss == "squared" else found.epsilon
-    if both > 1:
-        turns = [unit % both for unit in range(units)]
-        each = {"kernel": found.kernels, "C": C, "epsilon": epsilon}
-        return {name: [values[turn] for turn in turns] for name, values in each.items()}
-    kernel = found.kernels[0]
-    one = {"C": C[0], "epsilon": epsilon[0]}
-    for family in FAMILIES.values():
-        if kernel.length_scale is not None and family.make(kernel.length_scale) == kernel:
-            scales = kernel.length_scale
-            return one | {"kernel": family.name, "gamma": kernel.gamma, "length_scale": scales}  # type: ignore[attr-defined]
-    return one | {"kernel": kernel}

@@ -11,52 +11,57 @@ carry little noise; it costs twice as much, and may be led astray from a bad sta
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
 
-from kstonet.tuning.screening_ridge import inverse
+from kstonet.gram.halves import CholeskyFactor, mirrored
 from kstonet.tuning.stationary import Family
 
 Objective = Literal["evidence", "loo"]
 
 RIDGE_BOUNDS = (1e-5, 10.0)
 SCALE_BOUNDS = (-6.0, 4.0)  # of a log scale, around the start common to all features
+SINGLE_FROM = 1e-3  # ridge from which on float32 is precise enough
+EDGE = 0.1  # in its logarithm: a climb that ends so near to that has to go on in float64
+ENOUGH = 1e-5  # relative improvement of an iteration that is not worth another one
+TINY = 1e-30  # in place of zero; its inverse is a number in float32
 NOWHERE = 1e12  # value where the kernel matrix is singular
 
 
 def _evidence(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray] | None:
-    """Minus the log evidence, amplitude and intercept profiled out, and its derivative with respect to K."""
-    found = inverse(K, noise)
+    """Minus the log evidence, amplitude and intercept profiled out, and its derivative with respect to K (the upper half)."""
+    found = CholeskyFactor.of(K, noise)
     if found is None:
         return None
-    Q, log_det = found
     n, k = Y.shape
-    ones = Q.sum(axis=1)
-    coef = Q @ Y
-    coef -= np.outer(ones, ones @ Y / ones.sum())
-    quadratic = max(float((Y * coef).sum()), 1e-300)  # zero for constant targets
+    log_det, solved = found.log_det(), found.solve(np.column_stack([Y, np.ones(n, dtype=K.dtype)]))
+    coef, ones = solved[:, :-1], solved[:, -1:]
+    coef -= ones * (ones.T @ Y / ones.sum())
+    quadratic = max(float((Y * coef).sum()), TINY)  # zero for constant targets
     value = 0.5 * k * (n * np.log(quadratic) + log_det)
-    Q *= 0.5 * k
-    Q -= (0.5 * n * k / quadratic) * (coef @ coef.T)
-    return value, Q
+    G = found.inverse()
+    G *= 0.5 * k
+    G -= (coef * (0.5 * n * k / quadratic)) @ coef.T
+    return value, G
 
 
 def _leave_one_out(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray] | None:
     """n/2 times the log of the summed squared leave-one-out errors, the scale of an evidence, and its derivative."""
-    found = inverse(K, noise)
+    found = CholeskyFactor.of(K, noise)
     if found is None:
         return None
-    Q = found[0]
+    Q = mirrored(found.inverse())
     ones = Q.sum(axis=1)
     Q -= np.outer(ones, ones / ones.sum())
-    coef, diagonal = Q @ Y, np.diagonal(Q)[:, None]
+    coef, diagonal = Q @ Y, np.diagonal(Q)[:, None].copy()
     errors = coef / diagonal
-    total = max(float((errors**2).sum()), 1e-300)
+    total = max(float((errors**2).sum()), TINY)
     # with dα = -Q·dK·α and dQ = -Q·dK·Q
     pulled = Q @ (2.0 * errors / diagonal)
-    G = (Q * (2.0 * errors**2 / diagonal).sum(axis=1)) @ Q
+    Q *= np.sqrt((2.0 * errors**2 / diagonal).sum(axis=1))
+    G = Q @ Q.T  # a matrix times its own transpose costs BLAS half of a product
     crossed = pulled @ coef.T
     G -= 0.5 * (crossed + crossed.T)
     G *= 0.5 * len(Y) / total
@@ -92,8 +97,8 @@ def objective_and_gradient(
         Inverse standard deviation of the prior.
     """
     p = X.shape[1]
-    scales, ridge = np.exp(parameters[:p]), np.exp(parameters[p])
-    noise = np.full(len(X), ridge) if weights is None else ridge / weights
+    scales, ridge = np.exp(parameters[:p]).astype(X.dtype), np.exp(parameters[p])
+    noise = np.full(len(X), ridge, dtype=X.dtype) if weights is None else ridge / weights
     K, slope = family.value_and_slope(family.distances(X, scales))
     found = OBJECTIVES[objective](K, Y, noise)
     if found is None:
@@ -103,12 +108,7 @@ def objective_and_gradient(
     gradient[p] = np.diagonal(G) @ noise
     G *= slope
     np.fill_diagonal(G, 0.0)
-    scaled = X * scales
-    if family.absolute:  # |sᵢ - sⱼ| has the logarithmic derivative one
-        gradient[:p] = [np.vdot(G, np.abs(column[:, None] - column)) for column in scaled.T]
-    else:  # a squared difference two; Σ Gᵢⱼ(sᵢ - sⱼ)² = 2·Σ(rowsum·s²) - 2·sᵀGs
-        scaled -= scaled.mean(axis=0)
-        gradient[:p] = 4.0 * (G.sum(axis=1) @ scaled**2 - (scaled * (G @ scaled)).sum(axis=0))
+    gradient[:p] = family.pull(G, X * scales)
     away = parameters[:p] - centre
     gradient[:p] += prior**2 * away
     return value + 0.5 * prior**2 * float(away @ away), gradient
@@ -159,14 +159,28 @@ def learn_scales(
     """
     scales, ridge = start
     centre = np.log(scales) if centre is None else centre
-    low, high = SCALE_BOUNDS
+    at = np.append(np.log(scales), np.log(np.clip(ridge, *RIDGE_BOUNDS)))
+    if ridge > 0.99 * SINGLE_FROM:
+        single = (np.asarray(part, dtype=np.float32) for part in (X, Y))
+        weights32 = None if weights is None else weights.astype(np.float32)
+        at = _climb(at, (SINGLE_FROM, RIDGE_BOUNDS[1]), (*single, weights32, family, objective, centre, prior), max_iter)
+        if at[-1] > np.log(SINGLE_FROM) + EDGE:
+            return np.exp(at[:-1]), float(np.exp(at[-1]))
+        at[-1] -= EDGE
+    at = _climb(at, RIDGE_BOUNDS, (X, Y, weights, family, objective, centre, prior), max_iter)
+    return np.exp(at[:-1]), float(np.exp(at[-1]))
+
+
+def _climb(at: np.ndarray, ridges: tuple[float, float], args: tuple[Any, ...], max_iter: int) -> np.ndarray:
+    """The logarithms of scales and ridge where the objective is smallest, or after so many iterations."""
+    centre = args[-2]
     found = minimize(
         objective_and_gradient,
-        np.append(np.log(scales), np.log(np.clip(ridge, *RIDGE_BOUNDS))),
-        args=(X, Y, weights, family, objective, centre, prior),
+        at,
+        args=args,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(c + low, c + high) for c in centre] + [tuple(np.log(RIDGE_BOUNDS))],
-        options={"maxiter": max_iter},
+        bounds=[(c + SCALE_BOUNDS[0], c + SCALE_BOUNDS[1]) for c in centre] + [tuple(np.log(ridges))],
+        options={"maxiter": max_iter, "maxfun": max_iter + 5, "maxls": 8, "ftol": ENOUGH},
     )
-    return np.exp(found.x[:-1]), float(np.exp(found.x[-1]))
+    return np.asarray(found.x)

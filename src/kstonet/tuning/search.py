@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-from kstonet._progress import write
+from kstonet._progress import moving, write
 from kstonet.checkpoint import Run
 from kstonet.observers import Ends
 from kstonet.problem import Problem, Rows
@@ -103,7 +103,8 @@ def search(
 
     def say(text: str, level: int = 1) -> None:
         if verbose >= level:
-            write(f"[tune] {time.perf_counter() - started:6.1f} s  {text}\n")
+            line = f"[tune] {time.perf_counter() - started:6.1f} s  {text}"
+            write(f"{line}\n") if verbose > 1 else moving(line)
 
     arenas = [_arena(problem, part, seed) for part in parts]
     with warnings.catch_warnings():

@@ -11,10 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import get_blas_funcs
 
+from kstonet.gram.halves import mirrored, upper_blocks
 from kstonet.gram.kernels import RBF, Kernel, Laplacian, Matern, squared_distances
 
-NEAR = 1e-6  # distances of the kernel with a kink below which two rows count as one: its slope has no limit there
+NEAR, NEAR_SINGLE = (
+    1e-6,
+    1e-2,
+)  # distances of the kernel with a kink below which rows count as one: its slope has no limit there
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Family:
     name : str
         As :func:`kstonet.gram.make_kernel` knows it.
     value_and_slope : callable
-        k and dk/dd.
+        k and dk/dd; overwrites d.
     make : callable
         The kernel object for a tuple of length scales.
     absolute : bool
@@ -53,11 +58,13 @@ class Family:
             distances = squared_distances(scaled, scaled)
             np.fill_diagonal(distances, 0.0)
             return np.asarray(distances)
-        distances, one = np.zeros((len(X), len(X))), np.empty((len(X), len(X)))
-        for column in scaled.T:
-            np.subtract(column[:, None], column, out=one)
-            distances += np.abs(one, out=one)
-        return distances
+        distances = np.zeros((len(X), len(X)), dtype=scaled.dtype)
+        for rows, columns in upper_blocks(len(X)):
+            block, column = distances[rows, columns], np.empty_like(distances[rows, columns])
+            for values in scaled.T:
+                np.subtract(values[rows, None], values[columns], out=column)
+                block += np.abs(column, out=column)
+        return mirrored(distances)
 
     def width(self, X: np.ndarray, scales: np.ndarray) -> float:
         """The median distance (not squared) between the rows of X."""
@@ -69,37 +76,79 @@ class Family:
         """The kernel matrix of the rows of X."""
         return self.value_and_slope(self.distances(X, scales))[0]
 
+    def pull(self, G: np.ndarray, scaled: np.ndarray) -> np.ndarray:
+        """Σᵢⱼ Gᵢⱼ·∂dᵢⱼ/∂log s for the scale s of every feature, where G is symmetric, given by its upper half.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> FAMILIES["laplacian"].pull(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.0], [3.0]]))
+        array([6.])
+        """
+        if self.absolute:  # |sᵢ - sⱼ| has the logarithmic derivative one
+            pulled = np.zeros(scaled.shape[1])
+            for rows, columns in upper_blocks(len(scaled)):
+                block = np.triu(G[rows, columns])
+                column = np.empty_like(block)
+                for feature, values in enumerate(scaled.T):
+                    np.subtract(values[rows, None], values[columns], out=column)
+                    pulled[feature] += np.vdot(block, np.abs(column, out=column))
+            return 2.0 * pulled
+        # a squared difference two; Σ Gᵢⱼ(sᵢ - sⱼ)² = 2·Σ(rowsum·s²) - 2·sᵀGs
+        scaled = np.column_stack([scaled - scaled.mean(axis=0), np.ones(len(scaled), dtype=scaled.dtype)])
+        (symm,) = get_blas_funcs(("symm",), (G, scaled))
+        image = symm(1.0, G.T, scaled, lower=1)
+        return np.asarray(4.0 * (image[:, -1] @ scaled[:, :-1] ** 2 - (scaled * image)[:, :-1].sum(axis=0)))
+
     def kernel(self, scales: np.ndarray) -> Kernel:
         """The kernel object that has the same values."""
         return self.make(tuple((1.0 / scales).tolist()))
 
 
 def _laplacian(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    k = np.exp(-d)
+    k = _decay(d)
     return k, -k
 
 
 def _matern12(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r = np.sqrt(d)
+    r = np.sqrt(d, out=d)
     k = np.exp(-r)
-    return k, np.where(r > NEAR, -0.5 * k / np.maximum(r, NEAR), 0.0)
+    slope = np.divide(k, r, out=np.zeros_like(r), where=r > (NEAR if d.dtype == np.float64 else NEAR_SINGLE))
+    slope *= -0.5
+    return k, slope
 
 
 def _matern32(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r = np.sqrt(3.0 * d)
-    decay = np.exp(-r)
-    return (1.0 + r) * decay, -1.5 * decay
+    d *= 3.0
+    r = np.sqrt(d, out=d)
+    slope = np.exp(-r)
+    r += 1.0
+    r *= slope
+    slope *= -1.5
+    return r, slope
 
 
 def _matern52(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r = np.sqrt(5.0 * d)
+    d *= 5.0
+    r = np.sqrt(d)
     decay = np.exp(-r)
-    return (1.0 + r + r * r / 3.0) * decay, -5.0 / 6.0 * (1.0 + r) * decay
+    r += 1.0
+    d *= 1.0 / 3.0
+    d += r
+    d *= decay
+    r *= decay
+    r *= -5.0 / 6.0
+    return d, r
 
 
 def _rbf(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    k = np.exp(-0.5 * d)
+    d *= 0.5
+    k = _decay(d)
     return k, -0.5 * k
+
+
+def _decay(d: np.ndarray) -> np.ndarray:
+    return np.asarray(np.exp(np.negative(d, out=d), out=d))
 
 
 FAMILIES = {

@@ -55,9 +55,11 @@ def value_words(value: Any) -> str:
         return f"{value:.4g}"
     if is_dataclass(value) and not isinstance(value, type):  # a kernel
         parts = {each.name: getattr(value, each.name) for each in fields(value)}
-        scales = parts.pop("length_scale", None)
+        scales, squash = parts.pop("length_scale", None), parts.pop("squash", None)
         said = [f"{name} {value_words(part)}" for name, part in parts.items() if part is not None]
         said += [] if scales is None else [f"length scales {_length_scales(scales)}"]
+        heavy = sum(bool(np.isfinite(spread)) for _, spread in squash or ())
+        said += [f"{heavy} of {len(squash)} features drawn in"] if heavy else []
         return f"{type(value).__name__} ({', '.join(said)})"
     return str(value)
 

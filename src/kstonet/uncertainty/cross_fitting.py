@@ -20,6 +20,8 @@ from kstonet.iro import IROSettings, IROState, iro_together
 
 FOLDS, ITERATIONS = 5, 3
 FEW_ROWS, FOLDS_OF_FEW = 1000, 10
+MANY_ROWS = 12_000  # beyond them a part of the rows tells the noise well enough, and nothing has to be solved for every fold
+SHARE_OF_MANY, FEWEST_OF_MANY, MOST_OF_MANY = 10, 4_000, 20_000
 
 
 def regression_folds(n: int) -> int:
@@ -30,6 +32,12 @@ def regression_folds(n: int) -> int:
     return FOLDS_OF_FEW if n < FEW_ROWS else FOLDS
 
 
+def part_of_many(n: int) -> np.ndarray:
+    """The rows whose out-of-sample residuals stand for all, where there are more than ``MANY_ROWS``: a tenth, ascending."""
+    size = min(max(n // SHARE_OF_MANY, FEWEST_OF_MANY), MOST_OF_MANY)
+    return np.sort(np.random.default_rng(0).permutation(n)[:size])
+
+
 def cross_fitted(
     state: IROState,
     inputs: Any,
@@ -38,6 +46,7 @@ def cross_fitted(
     sample_weight: np.ndarray | None,
     folds: int = FOLDS,
     run: Run | None = None,
+    part: np.ndarray | None = None,
 ) -> np.ndarray:
     """Outputs (n, k) of every training row from networks that have not seen it in their last iterations.
 
@@ -51,6 +60,8 @@ def cross_fitted(
         Number of groups of rows that are hidden in turn.
     run : Run, optional
         Keeps the iterations.
+    part : ndarray of int, optional
+        Rows that are hidden at once, instead of folds; the others keep their fitted values.
 
     Returns
     -------
@@ -58,8 +69,11 @@ def cross_fitted(
         Averaged over the iterations after the first.
     """
     n = len(outputs)
-    fold_of = np.random.default_rng(0).permutation(n) % folds
-    hidden = [fold_of == k for k in range(min(folds, n))]
+    if part is None:
+        fold_of = np.random.default_rng(0).permutation(n) % folds
+        hidden = [fold_of == k for k in range(min(folds, n))]
+    else:
+        hidden = [np.isin(np.arange(n), part)]
     weights = [np.where(fold, 0.0, 1.0 if sample_weight is None else sample_weight) for fold in hidden]
     usable = [k for k, w in enumerate(weights) if _teach(outputs[w > 0])]
     predictions = state.network.forward(inputs)[-1].copy()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,7 @@ from scipy.special import gammaln
 from scipy.stats import t
 from sklearn.utils import check_random_state
 
-from kstonet.uncertainty.conformal import StudentFactor, unit_scale
+from kstonet.uncertainty.conformal import Factor, StudentFactor, unit_scale
 
 NOISE, BETWEEN = "noise", "between iterations"
 
@@ -32,9 +31,9 @@ class PredictiveDistribution:
         Whether there is one target, given without an axis of its own.
     df : float
         Degrees of freedom, shared by the targets of a row; infinite for the normal distribution.
-    factor : callable, optional
-        Half-width of a central interval in standard deviations, where it is not the distribution's own: a conformal one. It
-        is in ``interval`` and ``ppf`` only.
+    factor : factor of :mod:`kstonet.uncertainty.conformal`, optional
+        How many standard deviations a central interval reaches below and above the mean, where that is not the distribution's
+        own: a conformal one. It is in ``interval`` and ``ppf`` only.
 
     Examples
     --------
@@ -52,7 +51,7 @@ class PredictiveDistribution:
     parts: dict[str, np.ndarray]
     single: bool
     df: float = np.inf
-    factor: Callable[[np.ndarray], np.ndarray] | None = None
+    factor: Factor | None = None
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(values[:, 0]) if self.single else values
@@ -99,22 +98,24 @@ class PredictiveDistribution:
         ndarray of shape (n, 2), (n, 2, levels), (n, k, 2) or (n, k, 2, levels)
         """
         levels = probabilities("coverage", coverage)
-        half = self._half_widths(levels)  # (n, k, levels)
-        bounds = np.stack([self.means[:, :, None] - half, self.means[:, :, None] + half], axis=2)
+        below, above = self._reaches(levels)  # (n, k, levels) each
+        bounds = np.stack([self.means[:, :, None] - below, self.means[:, :, None] + above], axis=2)
         bounds = bounds if np.ndim(coverage) else bounds[..., 0]
         return self._shaped(bounds)
 
     def ppf(self, q: Any) -> np.ndarray:
         """Quantiles; shape (n,) or (n, k), with one more axis (levels,) where ``q`` is a sequence."""
         levels = probabilities("q", q)
-        half = self._half_widths(np.abs(2.0 * levels - 1.0))
-        values = self.means[:, :, None] + np.sign(levels - 0.5) * half
+        below, above = self._reaches(np.abs(2.0 * levels - 1.0))
+        values = self.means[:, :, None] + np.where(levels < 0.5, -below, above)
         return self._shaped(values if np.ndim(q) else values[..., 0])
 
-    def _half_widths(self, levels: np.ndarray) -> np.ndarray:
-        factor = (self.factor or StudentFactor(self.df))(levels)  # (levels,), or (levels, k)
-        factor = np.broadcast_to(factor[:, None] if factor.ndim == 1 else factor, (len(levels), self.means.shape[1]))
-        return np.asarray(self.deviations[:, :, None] * factor.T)
+    def _reaches(self, levels: np.ndarray) -> list[np.ndarray]:
+        """How far central intervals reach below and above the mean, shape (n, k, levels) each."""
+        tails = (self.factor or StudentFactor(self.df)).tails(levels)  # (levels,), or (levels, k)
+        shape = (len(levels), self.means.shape[1])
+        spread = (np.broadcast_to(tail[:, None] if tail.ndim == 1 else tail, shape) for tail in tails)
+        return [np.asarray(self.deviations[:, :, None] * tail.T) for tail in spread]
 
     def cdf(self, y: Any) -> np.ndarray:
         """P(observation ≤ y) for every row (and target)."""
@@ -145,7 +146,10 @@ class PredictiveDistribution:
 
 def probabilities(name: str, values: Any) -> np.ndarray:
     """One or several numbers strictly between 0 and 1, as an array."""
-    levels = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    try:
+        levels = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        levels = np.array([np.nan])
     if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
         raise ValueError(
             f"{name}={values!r} must lie strictly between 0 and 1 (95 % is 0.95), one number or a sequence of them."

@@ -9,7 +9,8 @@ truth, draw labels from it, train on them, and see how far the logits come back 
 One replicate is enough for one number, the mean over all rows; and it needs no training from scratch. The chain goes on from
 where it ended with the drawn labels in place of the observed ones. On simulated data (300 and 1,000 rows, C of 1 and 10) the
 scale after 20 iterations is that of a training from scratch to within a quarter; with strong signals and 1,000 rows it is about
-40 % below, as the observed labels are forgotten more slowly there. After ten iterations it is up to a half below.
+40 % below, as the observed labels are forgotten more slowly there. After ten iterations it is up to a half below. A network
+that starts nearly where it ends, as a one-vs-rest machine, is trained from scratch: that costs one refit.
 
 Where the classes are told apart without an error, the drawn labels are the observed ones and come back the same way: that says
 nothing about the width of a likelihood that is flat in one direction. So the scale never falls below one.
@@ -17,20 +18,25 @@ nothing about the width of a likelihood that is flat in one direction. So the sc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from kstonet.checkpoint import Run
+from kstonet.imputation.base import Latents
 from kstonet.iro import IROSettings, IROState, iro_together
-from kstonet.layers.moments import Moments
-from kstonet.network import forward_above
+from kstonet.layers.log_odds import log_odds
+from kstonet.network import Network, forward_above
 from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.cross_fitting import cross_fitted
+
+#: Trains on labels from scratch: random numbers, a network and labels in, the network and its latent values out.
+Restart = Callable[[np.random.Generator, Network, np.ndarray], tuple[Network, Latents]]
 
 HOTTEST = 100.0  # bound of the temperature, either way
 ITERATIONS = 20  # of the replicate
@@ -83,24 +89,6 @@ def out_of_sample_temperature(logits: np.ndarray, codes: np.ndarray, sample_weig
     return max(1.0, best_temperature(logits, codes, sample_weight))
 
 
-def log_odds(logits: np.ndarray) -> np.ndarray:
-    """log(p_k/(1 - p_k)) = η_k - logsumexp(the other η) for every class, shape (n, k)."""
-    return np.column_stack([logits[:, k] - logsumexp(np.delete(logits, k, axis=1), axis=1) for k in range(logits.shape[1])])
-
-
-def log_odds_variance(logits: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Variance of :func:`log_odds` by the delta method: the gradient is 1 for class k, minus the softmax of the others."""
-    k = logits.shape[1]
-    out = np.empty_like(logits)
-    for j in range(k):
-        rest = [i for i in range(k) if i != j]
-        gradient = np.zeros_like(logits)
-        gradient[:, j] = 1.0
-        gradient[:, rest] = -softmax(logits[:, rest], axis=1)
-        out[:, j] = np.maximum(np.einsum("na,nab,nb->n", gradient, covariance, gradient), 0.0)
-    return out
-
-
 def drawn_labels(rng: np.random.Generator, p: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
     """One class per row from the probabilities (n, k).
 
@@ -135,10 +123,11 @@ def out_of_sample_logits(
 def bootstrap_scale(
     state: IROState,
     inputs: Any,
-    fitted: Moments,
-    temperature: float,
+    truth: np.ndarray,
+    variance: tuple[np.ndarray, np.ndarray],
     settings: IROSettings,
     sample_weight: np.ndarray | None,
+    restart: Restart | None = None,
     run: Run | None = None,
 ) -> float:
     """How many times the squared error of the log-odds is their variance, by a parametric bootstrap of one replicate.
@@ -149,10 +138,13 @@ def bootstrap_scale(
         Where the training ended; the drawn labels follow from its random numbers.
     inputs, settings, sample_weight
         Those of the training.
-    fitted : Moments
-        Mean and covariance of the logits at the training rows.
-    temperature : float
-        Theirs.
+    truth : ndarray of shape (n, k)
+        Tempered logits at the training rows.
+    variance : tuple of ndarray
+        Numbers of some rows (s,), and the variance of their log-odds (s, k).
+    restart : callable, optional
+        Trains a network that ends nearly where it starts from scratch, given random numbers, the network and the labels: it
+        returns the network and its latent values. Where it is not given, the chain goes on with the drawn labels.
     run : Run, optional
         Keeps the iterations.
 
@@ -161,22 +153,27 @@ def bootstrap_scale(
     float
         Between 1 and 10,000.
     """
-    truth = fitted.mean / temperature
-    variance = log_odds_variance(truth, fitted.covariance) / temperature**2
-    smallest = FLAT * float(variance.mean())
+    some, variances = variance
+    smallest = FLAT * float(variances.mean())
     if smallest == 0.0:
         return 1.0
     rng = np.random.default_rng()
     rng.bit_generator.state = state.rng_state
     labels = drawn_labels(rng, softmax(truth, axis=1), sample_weight)
-    start = replace(state, rng_state=dict(rng.bit_generator.state))
-    iterations = min(ITERATIONS, state.iteration)  # forgetting takes no longer than learning did
     run = Run() if run is None else run.within("bootstrap")
-    chain = run.iterations("chain", [start], lambda states: iro_together(inputs, labels, states, settings, [sample_weight]))
-    (end,) = next(islice(chain, iterations - 1, None))
+    if restart is not None:
+        network, latents = restart(rng, state.network, labels)
+        end = replace(state, network=network, latents=latents)
+    else:
+        start = replace(state, rng_state=dict(rng.bit_generator.state))
+        iterations = min(ITERATIONS, state.iteration)  # forgetting takes no longer than learning did
+        chain = run.iterations("chain", [start], lambda states: iro_together(inputs, labels, states, settings, [sample_weight]))
+        (end,) = next(islice(chain, iterations - 1, None))
     predicted = out_of_sample_logits(end, inputs, labels, settings, sample_weight, run)
     counted = slice(None) if sample_weight is None else sample_weight > 0
     weights = None if sample_weight is None else sample_weight[counted]
-    error = log_odds(predicted / out_of_sample_temperature(predicted[counted], labels[counted], weights)) - log_odds(truth)
-    ratio = (error**2 / np.maximum(variance, smallest)).mean(axis=1)
-    return float(np.clip(np.average(ratio, weights=sample_weight), 1.0, LARGEST))
+    tempered = predicted[some] / out_of_sample_temperature(predicted[counted], labels[counted], weights)
+    error = log_odds(tempered) - log_odds(truth[some])
+    ratio = (error**2 / np.maximum(variances, smallest)).mean(axis=1)
+    scale = np.average(ratio, weights=None if sample_weight is None else sample_weight[some])
+    return float(np.clip(scale, 1.0, LARGEST))

@@ -13,12 +13,27 @@ from typing import Any
 import numpy as np
 
 from kstonet._records import storable
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.expansion import Expansion
 from kstonet.iro import IROState
 from kstonet.layers.base import FirstLayerUncertainty, LayerUncertainty
+from kstonet.layers.log_odds import contrast_variance
 from kstonet.layers.moments import FIRST_LAYER, REGRESSION, Moments
 from kstonet.network import forward_above
 from kstonet.uncertainty.distribution import BETWEEN
+
+
+@dataclass(frozen=True)
+class LogOdds:
+    """Tempered logits of a classifier (n, k), and the variance of the log-odds of every class by source, (n, k) each."""
+
+    logits: np.ndarray
+    parts: dict[str, np.ndarray]
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Of all sources together."""
+        return np.asarray(sum(self.parts.values()))
 
 
 @storable()
@@ -65,8 +80,43 @@ class NetworkUncertainty:
             self.averaged(values, self.first.covariance(X[rows], features), order)
             for rows, values, features in self.expansion.blocks(X)
         ]
+        return _concatenated(blocks)
+
+    def log_odds(self, X: np.ndarray, temperature: float) -> LogOdds:
+        """Of a classifier: the tempered mean logits at new rows, and the variance of their log-odds.
+
+        The same as the delta method with the covariance of :meth:`moments`, without an array of (n, classes, classes).
+        """
+        blocks = [
+            self._log_odds(values, self.first.covariance(X[rows], features), temperature)
+            for rows, values, features in self.expansion.blocks(X)
+        ]
         parts = {source: np.concatenate([block.parts[source] for block in blocks]) for source in blocks[0].parts}
-        return Moments(np.concatenate([block.mean for block in blocks]), parts)
+        return LogOdds(np.concatenate([block.logits for block in blocks]), parts)
+
+    def _log_odds(self, values: np.ndarray, covariance: np.ndarray, temperature: float) -> LogOdds:
+        below, logits = [], []
+        for first, layers in zip(values, self.uppers, strict=True):
+            moments = Moments(first, {FIRST_LAYER: covariance})
+            for layer in layers[:-1]:
+                moments = layer.propagate(moments)
+            below.append(moments)
+            head: Any = layers[-1]
+            logits.append(head.activation.value(moments.mean) @ head.weights.T + head.intercept)
+        means = np.stack(logits)
+        centre = means.mean(axis=0)
+        tempered = centre / temperature
+        heads = [layers[-1] for layers in self.uppers]
+        ends = [head.log_odds_variances(own, tempered) for head, own in zip(heads, below, strict=True)]  # type: ignore[attr-defined]
+        parts = {source: np.mean([end[source] for end in ends], axis=0) for source in (FIRST_LAYER, REGRESSION)}
+        apart = means - centre
+        degrees = max(len(means) - 1, 1)
+
+        def product(v: np.ndarray) -> np.ndarray:
+            return np.asarray(np.einsum("tnk,tn->nk", apart, np.einsum("tnk,nk->tn", apart, v)) / degrees)
+
+        parts[BETWEEN] = contrast_variance(tempered, (apart**2).sum(axis=0) / degrees, product)
+        return LogOdds(tempered, {source: part / temperature**2 for source, part in parts.items()})
 
     def averaged(self, values: np.ndarray, covariance: np.ndarray, order: int = 1) -> Moments:
         """From the first layer's values (iterates, n, m) and its covariance (n, m, m); Theorem 3's averaging."""
@@ -93,10 +143,17 @@ def left_out_moments(uncertainty: NetworkUncertainty, states: Sequence[IROState]
     firsts, chain = [state.network.first for state in states], last_chain(states)
     fitted = np.stack([layer.mean(inputs) for layer in firsts])
     shifts, variance = uncertainty.first.left_out(firsts[-len(chain) :], uncertainty.expansion, inputs, states[-1].latents[0])
-    moments = uncertainty.averaged(fitted, variance[:, :, None] * np.eye(variance.shape[1]))
+    one = np.eye(variance.shape[1])
+    blocks = row_blocks(len(variance), variance.shape[1] ** 2)
+    moments = _concatenated([uncertainty.averaged(fitted[:, rows], variance[rows, :, None] * one) for rows in blocks])
     values = fitted[-len(chain) :] + np.stack(shifts)
     ends = [forward_above(state.network.uppers, own)[-1] for state, own in zip(chain, values, strict=True)]
     return replace(moments, mean=np.mean(ends, axis=0))
+
+
+def _concatenated(blocks: Sequence[Moments]) -> Moments:
+    parts = {source: np.concatenate([block.parts[source] for block in blocks]) for source in blocks[0].parts}
+    return Moments(np.concatenate([block.mean for block in blocks]), parts)
 
 
 def last_chain(states: Sequence[IROState]) -> Sequence[IROState]:

@@ -32,6 +32,7 @@ EXACT = 1e-10  # a residual of standardised targets that is none
 SMALLEST, LARGEST = 1e-10, 1e2  # noise over the mean squared residual, and scale over what would explain all of it
 FEWEST_DF, MOST_DF = 2.5, 300.0  # a variance, and more than is needed to be normal
 SCALE_DEVIATION = np.log(10.0)  # of the prior of log(scale)
+FEW_ROWS, FOLDS_OF_FEW, FEWEST_LEFT = 1000, 10, 3  # rows of which each is judged by a model fitted without it
 MOST_GROWTH = 4.0  # in a standard deviation of the targets: a factor of 55
 
 
@@ -73,8 +74,9 @@ class NoiseModel:
         first: np.ndarray,
         other: np.ndarray,
         sample_weight: np.ndarray | None = None,
+        df: float | None = None,
     ) -> NoiseModel:
-        """From out-of-sample residuals (n, k), means and variances of the same rows, all (n, k)."""
+        """From out-of-sample residuals (n, k), means and variances of the same rows, all (n, k); ``df`` if it is known."""
         weights = np.ones(len(residuals)) if sample_weight is None else sample_weight
         outputs = [_Output.of(*columns, weights) for columns in zip(residuals.T, means.T, first.T, other.T, strict=True)]
         rows = weights.sum() ** 2 / (weights**2).sum()  # Kish's effective number
@@ -83,8 +85,9 @@ class NoiseModel:
             df = np.exp(log_df)
             return float(sum(output.fitted(df, rows)[0] for output in outputs) - (log_df - 0.1 * df) / rows)
 
-        bounds = np.log([FEWEST_DF, MOST_DF])
-        df = float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.02}).x))
+        if df is None:
+            bounds = np.log([FEWEST_DF, MOST_DF])
+            df = float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.02}).x))
         noise, scale, growth = np.array([output.fitted(df, rows)[1] for output in outputs]).reshape(len(outputs), 3).T
         same = cls(np.diag(noise), scale, df, growth, np.stack([means.min(axis=0), means.max(axis=0)]))
         standard = residuals / np.sqrt(np.maximum(same.variances(means, first, other), 1e-300))
@@ -102,6 +105,33 @@ class NoiseModel:
     def variances(self, means: np.ndarray, first: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Of the outputs (n, k), from the means and the variances of the recursion."""
         return np.asarray(np.diagonal(self.noise(means), axis1=1, axis2=2) + self.scale * first + other)
+
+    def left_out_variances(
+        self,
+        residuals: np.ndarray,
+        means: np.ndarray,
+        first: np.ndarray,
+        other: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Variances (n, k) of the rows this model was fitted on, each from a model that was fitted without it.
+
+        Noise, scale and growth that are fitted to few residuals make just these look small beside their variances; new rows
+        have no such luck. From ``FEW_ROWS`` on that makes no difference, and the variances are the model's own.
+        """
+        n = len(residuals)
+        if not FEWEST_LEFT < n < FEW_ROWS:
+            return self.variances(means, first, other)
+        found = np.empty_like(means)
+        for fold in range(FOLDS_OF_FEW):
+            hidden = np.arange(n) % FOLDS_OF_FEW == fold
+            kept = ~hidden
+            weights = None if sample_weight is None else sample_weight[kept]
+            if weights is not None and not weights.any():
+                return self.variances(means, first, other)
+            without = NoiseModel.of_residuals(residuals[kept], means[kept], first[kept], other[kept], weights, self.df)
+            found[hidden] = without.variances(means[hidden], first[hidden], other[hidden])
+        return found
 
     def scaled(self, parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The covariances (n, k, k) by source, the first layer's with its scale."""

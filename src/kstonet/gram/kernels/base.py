@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from kstonet._arrays import Array, like, namespace, zeros
 from kstonet.gram.blocks import row_blocks
+from kstonet.gram.kernels.squash import Squash, graph_squashed, squash_slopes, squashed
 
 GraphValue = Any  # a kstonet.onnx_export.graph.Value: it has operators and methods, so that no kernel imports onnx
 
@@ -22,12 +23,15 @@ class Kernel:
 
     Calling a kernel gives the block ``k(X, Y)``. A subclass implements ``_block``, and where it can ``_diagonal`` (exact values
     of k(x, x)), ``_gradient`` (for :meth:`gradient`), ``_graph`` and ``_graph_diagonal`` (for the export to ONNX). All of them
-    see features that are divided by ``length_scale`` already.
+    see features that are drawn in and divided by ``length_scale`` already.
 
     Parameters
     ----------
     length_scale : tuple of float, optional
         One length scale per feature: the features are divided by it before the kernel sees them.
+    squash : tuple of (float, float), optional
+        Centre and spread of every feature: before the division, x becomes asinh((x - centre)/spread), which draws in heavy
+        tails. A feature of infinite spread stays as it is.
 
     See Also
     --------
@@ -36,7 +40,7 @@ class Kernel:
     Examples
     --------
     >>> import numpy as np
-    >>> from dataclasses import dataclass
+    >>> from dataclasses import dataclass, field
     >>> @dataclass(frozen=True)
     ... class Minimum(Kernel):
     ...     def _block(self, X, Y):
@@ -47,6 +51,7 @@ class Kernel:
     """
 
     length_scale: tuple[float, ...] | None = None
+    squash: Squash | None = field(default=None, kw_only=True, repr=False)
 
     #: True where the formula itself guarantees a positive semi-definite Gram matrix.
     positive_semidefinite = True
@@ -84,11 +89,13 @@ class Kernel:
         array([[[-1.2131]]])
         """
         gradients = zeros(X, (X.shape[0], coef.shape[0], X.shape[1]))
+        outer = None if self.squash is None else squash_slopes(X, self.squash)
         X, basis = self._scaled(X), self._scaled(basis)
         if basis.shape[0]:
             for rows in row_blocks(X.shape[0], 4 * basis.shape[0]):  # distances, slopes and products of both
                 gradients[rows] = self._gradient(X[rows], basis, coef)
-        return gradients if self.length_scale is None else gradients / like(gradients, self.length_scale)
+        gradients = gradients if self.length_scale is None else gradients / like(gradients, self.length_scale)
+        return gradients if outer is None else gradients * outer[:, None]
 
     def basis(self, X: Array, used: Array) -> Array:
         """What prediction keeps of the training rows ``used``."""
@@ -100,16 +107,18 @@ class Kernel:
 
     def graph_values(self, x: GraphValue, basis: np.ndarray) -> GraphValue:
         """k(y, x) in an ONNX graph, for the rows of ``basis`` (q, p) and the columns of x (p, n); shape (q, n)."""
-        return self._graph(self._graph_scaled(x), basis if self.length_scale is None else basis / self.length_scale)
+        return self._graph(self._graph_scaled(x), self._scaled(basis))
 
     def graph_diagonal(self, x: GraphValue) -> GraphValue | float:
         """k(x, x) in an ONNX graph for the columns of x, shape (1, n); a number where it is the same for all."""
         return self._graph_diagonal(self._graph_scaled(x))
 
     def _scaled(self, X: Array) -> Array:
+        X = X if self.squash is None else squashed(X, self.squash)
         return X if self.length_scale is None else X / like(X, self.length_scale)
 
     def _graph_scaled(self, x: GraphValue) -> GraphValue:
+        x = x if self.squash is None else graph_squashed(x, self.squash)
         return x if self.length_scale is None else x / np.array(self.length_scale)[:, None]
 
     def _block(self, X: Array, Y: Array) -> Array:

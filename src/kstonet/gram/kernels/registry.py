@@ -23,8 +23,8 @@ class _Entry:
 
     @property
     def parameters(self) -> set[str]:
-        """What a user may choose, apart from the length scales."""
-        return set(inspect.signature(self.make).parameters) - {"length_scale"} - self.fixed.keys()
+        """What a user may choose, apart from what is done to the features first."""
+        return set(inspect.signature(self.make).parameters) - {"length_scale", "squash"} - self.fixed.keys()
 
 
 _KERNELS: dict[str, _Entry] = {}

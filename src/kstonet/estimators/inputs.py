@@ -1,0 +1,94 @@
+"""Rows as users give them: arrays of numbers, and data frames with missing values and categories, become a matrix.
+
+What the columns of a table hold is learnt in ``fit`` and kept as ``encoding_``; every later table is read in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_X_y, validate_data
+
+from kstonet.estimators.weights import validated_weights
+from kstonet.tables.encoding import TableEncoding
+from kstonet.tables.frames import columns_of, object_table
+from kstonet.tuning.indicators import chosen_indicators
+
+
+class TableInputMixin:
+    """What the estimators share that take tables of mixed columns."""
+
+    encoding_: TableEncoding
+
+    @property
+    def _takes_kernel_values(self) -> bool:
+        """Whether the columns of X are kernel values, not features."""
+        raise NotImplementedError
+
+    @property
+    def _n_encoded(self) -> int:
+        """Columns of the matrix that the model is trained on."""
+        encoding: TableEncoding | None = getattr(self, "encoding_", None)
+        return int(self.n_features_in_) if encoding is None else encoding.n_outputs  # type: ignore[attr-defined]
+
+    @property
+    def _indicators(self) -> np.ndarray | None:
+        """Which columns of the matrix stand for categories and missing values; None where there are no such columns."""
+        encoding: TableEncoding | None = getattr(self, "encoding_", None)
+        return None if encoding is None or not encoding.special else encoding.indicators()
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Learn how X is encoded; returns the matrix of the training rows and the targets, both validated.
+
+        ``checks`` are options of :func:`sklearn.utils.validation.check_X_y`.
+        """
+        self.__dict__.pop("encoding_", None)
+        if self._takes_kernel_values:
+            return validate_data(self, X, y, dtype=np.float64, **checks)  # type: ignore[no-any-return]
+        table = object_table(X)
+        if table is None:
+            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **checks)
+            weights = validated_weights(sample_weight, X)
+            encoding = TableEncoding.of_numbers(X, weights, getattr(self, "feature_names_in_", None))
+            matrix = encoding.encode_numbers(X)
+        else:
+            validate_data(self, table, skip_check_array=True)
+            columns, weights = columns_of(table), validated_weights(sample_weight, table)
+            encoding = TableEncoding.of(columns, weights)
+            matrix, y = check_X_y(
+                encoding.encode(columns), y, dtype=np.float64, estimator=self, ensure_min_features=0, **checks
+            )
+        if not encoding.n_outputs:
+            raise ValueError("X holds no values: all of them are missing in all columns of the training rows.")
+        self.encoding_ = encoding
+        if encoding.special:
+            self.encoding_ = chosen_indicators(encoding, matrix, _columns(y, is_classifier(self)), weights)
+            matrix = np.ascontiguousarray(matrix[:, encoding.kept(self.encoding_)])
+        return matrix, y
+
+    def _read(self, X: Any) -> np.ndarray:
+        """The matrix of rows to predict, validated."""
+        encoding: TableEncoding | None = getattr(self, "encoding_", None)
+        if encoding is None:  # kernel values, or a model of an older version
+            return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        table = object_table(X)
+        if table is None:
+            X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
+            return encoding.encode_numbers(X)
+        validate_data(self, table, reset=False, skip_check_array=True)
+        return encoding.encode(columns_of(table))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        features = not self._takes_kernel_values
+        tags.input_tags.pairwise = not features
+        tags.input_tags.allow_nan = features  # like HistGradientBoosting; its checks give "categorical" whole numbers only
+        return tags
+
+
+def _columns(y: np.ndarray, classes: bool) -> np.ndarray:
+    """Targets as columns of numbers: one for each target, or for each class."""
+    return (y[:, None] == np.unique(y)).astype(np.float64) if classes else y.reshape(len(y), -1).astype(np.float64)

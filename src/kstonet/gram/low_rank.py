@@ -1,0 +1,408 @@
+"""A Gram for many rows: the kernel of some landmarks everywhere, the kernel itself within leaves of neighbouring rows.
+
+With r landmarks S and φ(x) = L⁻¹k(S, x), L Lᵀ = K_SS, the matrix held is
+
+    K̂ = FFᵀ + blockdiag over leaves of (K - FFᵀ),      F = φ(training rows), n×r,
+
+which is the matrix of a kernel itself (Snelson & Ghahramani 2007, "Local and global sparse Gaussian process approximations"):
+what holds for kernels holds for it, conformal intervals included. Wide structure is in F; narrow structure, which has no low
+rank, is in the leaves. Memory and work grow like n: 4n(r + leaf) bytes, O(n r (r + leaf)) to set up, O(n (r + leaf)) a
+product. Without leaves it is Nyström's method, K̂ = FFᵀ, and K - K̂ is positive semi-definite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kstonet._records import storable
+from kstonet._words import readable_bytes
+from kstonet.gram.blocks import row_blocks
+from kstonet.gram.expansion import ExpansionPart
+from kstonet.gram.kernels import Kernel
+from kstonet.gram.landmarks import Landmarks
+from kstonet.gram.leaves import LeafPart, LeafTree
+from kstonet.gram.low_rank_solver import Piece, RegularisedSolver
+from kstonet.gram.memory import DEFAULT_FRACTION, GramTooLargeError, available_memory
+
+RANK = 1000  # landmarks; on protein data (37,000 rows) 500 were 0.3 % behind 2,000
+LEAF_ROWS = 6000  # on the same data leaves of 2,300, 4,600 and 9,300 rows had errors of 3.27, 3.26 and 3.25
+WORK = 1.5e12  # rows times squared size of a leaf: operations of the inverses, a minute or two
+FEWEST_LEAF_ROWS, FEWEST_LANDMARKS = 300, 100  # less is another model
+TOLERANCE = 1e-4  # share of the trace left out at which more landmarks are not worth their price
+CHUNK = 2048  # rows that are widened together where there are no leaves
+
+
+@storable()
+@dataclass(frozen=True)
+class LowRank:
+    """How a :class:`LowRankGram` is made; ``solver="low_rank"`` is ``solver=LowRank()``.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Largest number of landmarks. By default 1,000, or what memory allows.
+    leaf_rows : int, optional
+        Largest number of rows of a leaf, within which the kernel is exact; 0 for no leaves. By default 6,000, or what time (two
+        minutes or so for all leaves) and memory allow.
+    tolerance : float, default=1e-4
+        Share of the trace of K that the landmarks may leave out: fewer are taken where that is reached.
+    seed : int, default=0
+        Seed of the landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet import KStoNetRegressor
+    >>> from kstonet.gram import LowRank
+    >>> X = np.random.default_rng(0).normal(size=(400, 2))
+    >>> options = {"tuning": "none", "loss": "squared", "max_iter": 3, "random_state": 0}
+    >>> model = KStoNetRegressor(solver=LowRank(rank=50, leaf_rows=100), **options).fit(X, np.sin(X[:, 0]))
+    >>> model.plan_.rank <= 50, model.score(X, np.sin(X[:, 0])) > 0.99
+    (True, True)
+    """
+
+    rank: int | None = None
+    leaf_rows: int | None = None
+    tolerance: float = TOLERANCE
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        for name, least in (("rank", 1), ("leaf_rows", 0)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least):
+                raise ValueError(f"{name}={value!r} must be a whole number >= {least}, or None for what memory allows.")
+        if not 0.0 <= self.tolerance < 1.0:
+            raise ValueError(f"tolerance={self.tolerance!r} must be in [0, 1); it is a share of the trace.")
+
+    def sizes(self, n: int, limit: float) -> tuple[int, int]:
+        """Landmarks and rows of a leaf for n rows within ``limit`` bytes; the smallest allowed where nothing fits."""
+        rank = min(n, RANK if self.rank is None else self.rank)
+        leaf = min(n, LEAF_ROWS, int((WORK / n) ** 0.5)) if self.leaf_rows is None else min(n, self.leaf_rows)
+
+        def fits() -> bool:  # with a second solver, of a training that goes on without some rows
+            return self.bytes_needed(n, rank, leaf) + 4 * n * leaf_size(n, leaf) <= limit
+
+        while self.leaf_rows is None and leaf > FEWEST_LEAF_ROWS and not fits():
+            leaf = max(FEWEST_LEAF_ROWS, leaf // 2)
+        while self.rank is None and rank > FEWEST_LANDMARKS and not fits():
+            rank = max(FEWEST_LANDMARKS, rank // 2)
+        return rank, leaf
+
+    @staticmethod
+    def bytes_needed(n: int, rank: int, leaf_rows: int) -> int:
+        """Bytes of factor, blocks and their inverses, and of the work arrays while they are made.
+
+        Examples
+        --------
+        >>> LowRank.bytes_needed(500_000, 1000, 2500)
+        10021075712
+        """
+        leaf = leaf_size(n, leaf_rows)
+        held = 4 * n * (rank + 2 * leaf) + 24 * n + 24 * rank * rank
+        return held + 8 * (4 * leaf * leaf + 3 * leaf * rank)
+
+    def __call__(
+        self,
+        X: np.ndarray,
+        kernel: Kernel,
+        *,
+        device: str | None = None,
+        dtype: str = "float32",
+        max_memory: float | None = None,
+    ) -> LowRankGram:
+        """Make the Gram; its values are stored in float32 whatever ``dtype`` is."""
+        if device is not None:
+            raise ValueError(f"device={device!r}: the low-rank Gram is on the CPU only; use device=None, or solver='dense'.")
+        if kernel.precomputed:
+            raise ValueError("solver='low_rank' needs features, not kernel='precomputed'; use solver='dense'.")
+        limit = DEFAULT_FRACTION * available_memory() if max_memory is None else max_memory
+        rank, leaf_rows = self.sizes(len(X), limit)
+        needed = self.bytes_needed(len(X), rank, leaf_rows)
+        if needed > limit:
+            origin = f"{DEFAULT_FRACTION:.0%} of what is available" if max_memory is None else "max_memory"
+            raise GramTooLargeError(
+                f"A low-rank Gram of n={len(X):,} rows with {rank:,} landmarks and leaves of {leaf_rows:,} rows needs "
+                f"{readable_bytes(needed)}; the limit is {readable_bytes(limit)} ({origin}). Use fewer rows, or a smaller rank "
+                "and smaller leaves: solver=LowRank(rank=..., leaf_rows=...), or a larger max_memory if the machine has it."
+            )
+        return LowRankGram(X, kernel, rank=rank, leaf_rows=leaf_rows, tolerance=self.tolerance, seed=self.seed)
+
+
+def leaf_size(n: int, leaf_rows: int) -> int:
+    """Rows of the largest leaf: n halved until it is at most ``leaf_rows``; 0 for none."""
+    if leaf_rows == 0:
+        return 0
+    size = n
+    while size > leaf_rows:
+        size = (size + 1) // 2
+    return size
+
+
+class LowRankGram:
+    """The matrix K̂ of this module, in float32, with systems solved by Woodbury's identity.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Training rows.
+    kernel : Kernel
+        From :func:`kstonet.gram.make_kernel`.
+    rank, leaf_rows, tolerance, seed
+        As in :class:`LowRank`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet.gram import make_kernel
+    >>> X = np.linspace(0, 1, 400)[:, None]
+    >>> gram = LowRankGram(X, make_kernel("rbf", X, gamma=1.0), rank=20, leaf_rows=0, tolerance=1e-6, seed=0)
+    >>> gram.rank < 20, gram.trace_left_out < 1e-6
+    (True, True)
+    """
+
+    def __init__(self, X: np.ndarray, kernel: Kernel, *, rank: int, leaf_rows: int, tolerance: float, seed: int) -> None:
+        self.n, self.kernel, self.dtype = len(X), kernel, np.float32
+        self._X = np.asarray(X, dtype=np.float64)
+        self._landmarks = Landmarks.choose(self._X, kernel, rank, tolerance, seed)
+        self._tree: LeafTree | None = None
+        if leaf_rows:
+            self._tree, leaves = LeafTree.grow(self._X, kernel, leaf_rows, seed)
+        else:
+            leaves = [np.arange(self.n)[rows] for rows in row_blocks(self.n, 1, most=CHUNK)]
+        self._order = np.concatenate(leaves)
+        self._starts = np.cumsum([0, *(len(rows) for rows in leaves)])
+        self._factor = np.empty((self.n, self._landmarks.rank), dtype=np.float32)
+        self._pieces = [self._piece(slice(*span)) for span in zip(self._starts[:-1], self._starts[1:], strict=True)]
+        trace = float(np.sum(kernel.diagonal(self._X)))
+        kept = sum(float((piece.factor.astype(np.float64) ** 2).sum()) for piece in self._pieces)
+        self.trace_left_out = max(0.0, 1.0 - kept / trace) if trace else 0.0
+        self._solver: RegularisedSolver | None = None
+        self._n_factorizations = 0
+
+    def _piece(self, place: slice) -> Piece:
+        rows = self._X[self._order[place]]
+        factor = self._factor[place]
+        for part in row_blocks(len(rows), self._landmarks.rank):
+            values = self._landmarks.features(self.kernel, rows[part])
+            if not np.isfinite(values).all():
+                raise ValueError(f"the kernel {type(self.kernel).__name__} gave values that are not finite; check X and gamma.")
+            factor[part] = values
+        if self._tree is None:
+            return Piece(place, factor, None)
+        wide = factor.astype(np.float64)
+        block = np.asarray(self.kernel(rows, rows)) - wide @ wide.T
+        block.flat[:: len(rows) + 1] = np.asarray(self.kernel.diagonal(rows)) - (wide**2).sum(axis=1)
+        return Piece(place, factor, (0.5 * (block + block.T)).astype(np.float32))
+
+    # -- what it is ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """Number of landmarks."""
+        return self._landmarks.rank
+
+    @property
+    def leaf_rows(self) -> int:
+        """Rows of the largest leaf; 0 without leaves."""
+        return 0 if self._tree is None else int(np.diff(self._starts).max())
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return 0 if self._tree is None else len(self._pieces)
+
+    @property
+    def landmarks(self) -> np.ndarray:
+        """The training rows that are landmarks, ascending."""
+        return self._landmarks.indices
+
+    def array(self, values: Any) -> np.ndarray:
+        """``values`` as a float64 array."""
+        return np.asarray(values, dtype=np.float64)
+
+    # -- the matrix ----------------------------------------------------------------------------------------------------------
+
+    def project(self, rows: np.ndarray) -> np.ndarray:
+        """Every row times F: the functions with these coefficients, in the space of the landmarks; shape (m, r)."""
+        ordered = rows[:, self._order]
+        return np.asarray(sum(ordered[:, piece.place] @ piece.factor.astype(np.float64) for piece in self._pieces))
+
+    def product(self, rows: np.ndarray) -> np.ndarray:
+        """K̂ applied to every row, in float64."""
+        ordered = rows[:, self._order]
+        projected = self.project(rows)
+        image = np.empty(rows.shape)
+        for piece in self._pieces:
+            own = projected @ piece.factor.astype(np.float64).T
+            if piece.block is not None:
+                own += ordered[:, piece.place] @ piece.block.astype(np.float64)
+            image[:, self._order[piece.place]] = own
+        return image
+
+    @property
+    def below(self) -> bool:
+        """Whether K - K̂ is positive semi-definite: it is where there are no leaves."""
+        return self._tree is None
+
+    def exact_product(self, rows: np.ndarray) -> np.ndarray:
+        """K applied to every row: n² kernel values, computed and forgotten."""
+        image = np.empty(rows.shape)
+        for block in row_blocks(self.n, self.n):
+            image[:, block] = rows @ np.asarray(self.kernel(self._X[block], self._X)).T
+        return image
+
+    def column_blocks(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield ``(rows, K̂[rows, indices])`` in blocks of bounded memory."""
+        place_of = np.empty(self.n, dtype=int)
+        place_of[self._order] = np.arange(self.n)
+        places = place_of[indices]
+        chosen = self._factor[places].astype(np.float64)
+        for piece in self._pieces:
+            values = piece.factor.astype(np.float64) @ chosen.T
+            if piece.block is not None:
+                inside = np.flatnonzero((places >= piece.place.start) & (places < piece.place.stop))
+                values[:, inside] += piece.block[:, places[inside] - piece.place.start]
+            yield self._order[piece.place], values
+
+    def columns(self, indices: np.ndarray) -> np.ndarray:
+        """K̂ of all training rows against some of them, shape (n, q)."""
+        columns = np.empty((self.n, len(indices)))
+        for rows, values in self.column_blocks(indices):
+            columns[rows] = values
+        return columns
+
+    def diagonal(self) -> np.ndarray:
+        """K̂ᵢᵢ: k(x, x) where there are leaves."""
+        if self._tree is not None:
+            return np.asarray(self.kernel.diagonal(self._X))
+        values = np.empty(self.n)
+        for piece in self._pieces:
+            values[self._order[piece.place]] = (piece.factor.astype(np.float64) ** 2).sum(axis=1)
+        return values
+
+    @cached_property
+    def norm_bound(self) -> float:
+        """The largest eigenvalue of FFᵀ plus the largest row sum of a block, a bound of the largest eigenvalue."""
+        gram = np.zeros((self.rank, self.rank))
+        largest = 0.0
+        for piece in self._pieces:
+            wide = piece.factor.astype(np.float64)
+            gram += wide.T @ wide
+            if piece.block is not None:
+                largest = max(largest, float(np.abs(piece.block).sum(axis=1).max()))
+        return min(float(np.linalg.eigvalsh(gram)[-1]) + largest, float(self.diagonal().sum()))
+
+    # -- systems -------------------------------------------------------------------------------------------------------------
+
+    def regularised(self, ridges: np.ndarray) -> RegularisedSolver:
+        """The solver of K̂ + diag(ridges); rows with an infinite ridge take no part."""
+        self._n_factorizations += 1
+        return RegularisedSolver(self._pieces, ridges[self._order], self._order)
+
+    def shifted(self, shift: float) -> RegularisedSolver:
+        """The solver of K̂ + shift·I; made anew only when the shift changed."""
+        if self._solver is None or self._solver.shift != shift:
+            self._solver = None  # release the old one before the new one is made
+            self._solver = self.regularised(np.full(self.n, float(shift)))
+        return self._solver
+
+    def solve_on(self, indices: np.ndarray, shift: float, rows: np.ndarray) -> np.ndarray:
+        """(K̂[indices, indices] + shift·I)⁻¹ applied to every row, in float64."""
+        place_of = np.empty(self.n, dtype=int)
+        place_of[self._order] = np.arange(self.n)
+        places = place_of[indices]
+        order = np.argsort(places, kind="stable")
+        pieces, begin = [], 0
+        for piece in self._pieces:
+            inside = places[order]
+            inside = inside[(inside >= piece.place.start) & (inside < piece.place.stop)] - piece.place.start
+            if len(inside):
+                block = None if piece.block is None else piece.block[np.ix_(inside, inside)]
+                pieces.append(Piece(slice(begin, begin + len(inside)), piece.factor[inside], block))
+                begin += len(inside)
+        # Without a shift nothing but rounding pins down what F does not reach: the smallest ridge that float32 values bear.
+        ridges = np.full(len(indices), max(shift, 1e-7 * float(np.mean(self.diagonal()))))
+        solver = RegularisedSolver(pieces, ridges, order, exact=True)
+        return solver.solve(rows)
+
+    # -- other rows ----------------------------------------------------------------------------------------------------------
+
+    def _local(self, X: np.ndarray, features: np.ndarray) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
+        """Yield ``(new rows, place of their leaf, kernel values beyond those of the landmarks)``."""
+        if self._tree is None:
+            return
+        leaf_of = self._tree.leaves(X)
+        for leaf in np.unique(leaf_of):
+            new, piece = np.flatnonzero(leaf_of == leaf), self._pieces[leaf]
+            values = np.asarray(self.kernel(X[new], self._X[self._order[piece.place]]))
+            yield new, piece.place, values - features[new] @ piece.factor.astype(np.float64).T
+
+    def cross(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Blocks of the kernel of this Gram between new rows and all training rows."""
+        for rows in row_blocks(len(X), self.n):
+            features = self._landmarks.features(self.kernel, X[rows])
+            values = np.empty((len(features), self.n))
+            for piece in self._pieces:
+                values[:, self._order[piece.place]] = features @ piece.factor.astype(np.float64).T
+            for new, place, own in self._local(X[rows], features):
+                values[np.ix_(new, self._order[place])] += own
+            yield rows, values
+
+    def at(self, X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """A function that takes coefficients (m, n) to values (rows, m) at new rows; their kernel values are computed once."""
+        features = self._landmarks.features(self.kernel, X)
+        local = list(self._local(X, features))
+
+        def values(coef: np.ndarray) -> np.ndarray:
+            out = features @ self.project(coef).T
+            for new, place, own in local:
+                out[new] += own @ coef[:, self._order[place]].T
+            return np.asarray(out)
+
+        return values
+
+    def expansion(self, coef: np.ndarray, units: np.ndarray) -> ExpansionPart:
+        """What prediction at new rows needs: the landmarks, and with leaves the training rows, with their coefficients."""
+        iterates, own, _ = coef.shape
+        flat = coef.reshape(iterates * own, self.n)[:, self._order]
+        back = self._landmarks.whitening.T
+        parts = [flat[:, piece.place] @ piece.factor.astype(np.float64) @ back for piece in self._pieces]
+        basis, used = self._landmarks.basis, self._landmarks.indices
+        of_landmarks = np.sum(parts, axis=0).reshape(iterates, own, self.rank)
+        if self._tree is None:
+            return ExpansionPart(self.kernel, basis, used, of_landmarks, units)
+        return LeafPart(
+            self.kernel,
+            basis,
+            used,
+            of_landmarks,
+            units,
+            tree=self._tree,
+            rows=self._X[self._order],
+            starts=self._starts,
+            leaf_coef=flat.reshape(coef.shape),
+            corrections=-np.stack(parts).reshape(len(parts), iterates, own, self.rank),
+        )
+
+    @property
+    def held_shift(self) -> float | None:
+        """Shift of the solver in the cache, if there is one."""
+        return None if self._solver is None else self._solver.shift
+
+    @property
+    def n_factorizations(self) -> int:
+        """How many solvers have been made so far."""
+        return self._n_factorizations
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, solver included."""
+        blocks = sum(piece.block.nbytes for piece in self._pieces if piece.block is not None)
+        own = self._factor.nbytes + self._order.nbytes + self._landmarks.whitening.nbytes + self._landmarks.basis.nbytes
+        return int(own + blocks + (self._solver.nbytes if self._solver else 0))

@@ -1,0 +1,198 @@
+"""Which Gram suits a training, and what it will cost: decided before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from joblib import cpu_count
+
+from kstonet._records import storable
+from kstonet._words import readable_bytes
+from kstonet.gram.blocks import BLOCK_BYTES
+from kstonet.gram.dense import DenseGram
+from kstonet.gram.low_rank import LowRank, LowRankGram, leaf_size
+from kstonet.gram.memory import DEFAULT_FRACTION, available_memory
+
+LARGEST_INVERSE = 12_000  # rows up to which a squared loss inverts the whole matrix
+INVERSE_BYTES = 24  # per pair of rows, while an inverse is made: a copy, its factor and the result
+RATE = 12e9  # float64 operations a second of one core, in matrix products of moderate size
+KERNEL_VALUE = 25e-9  # seconds, beside its products
+WIDENING = 1.0e-9  # seconds to make a stored float32 number a float64
+LATENT_STEP = 60e-9  # seconds for a step of the sampler in one unit of one row
+MOST_PARALLEL = 0.7  # share of the work that further cores take
+
+
+@storable()
+@dataclass(frozen=True)
+class Plan:
+    """How a training holds its kernel matrix, why, and what that costs.
+
+    Parameters
+    ----------
+    solver : str
+        "dense", "low_rank", or the name of a Gram from outside.
+    reason : str
+        Why.
+    rows, features : int
+        Size of the training data.
+    bytes : int
+        Estimated peak of the memory that a training takes beside X and y.
+    seconds : float
+        Estimated time of a training with intervals on this machine, when it has nothing else to do; right within a factor of
+        two or three.
+    rank : int, optional
+        Landmarks of a low-rank Gram: at most so many before a fit, the number taken after it.
+    leaf_rows : int, optional
+        Rows of its largest leaf; 0 without leaves.
+    trace_left_out : float, optional
+        After a fit: share of the trace of the kernel matrix that the landmarks leave out. Leaves hold their part of it.
+    dual_gap : float, optional
+        After a fit with the ε-insensitive loss: a bound of how far the dual value of the worst unit is from the optimum with
+        the true kernel, relative to the primal value. None where it was too expensive to compute.
+
+    Examples
+    --------
+    >>> plan = plan_training(100_000, 10, squared=True, units=20, iterations=12, averages=6, max_memory=8e9)
+    >>> plan.solver, plan.approximate, plan.rank
+    ('low_rank', True, 1000)
+    """
+
+    solver: str
+    reason: str
+    rows: int
+    features: int
+    bytes: int
+    seconds: float
+    rank: int | None = None
+    leaf_rows: int | None = None
+    trace_left_out: float | None = None
+    dual_gap: float | None = None
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the training is on a matrix that is not quite the kernel's."""
+        return self.rank is not None
+
+    def __str__(self) -> str:
+        """The plan in words."""
+        text = f"{self.solver}: {self.reason}; about {readable_bytes(self.bytes)} and {_readable_seconds(self.seconds)}"
+        if self.rank is not None:
+            most = "at most " if self.trace_left_out is None else ""
+            leaves = f", exact within leaves of {self.leaf_rows:,} rows" if self.leaf_rows else ""
+            text += f"; {most}{self.rank:,} landmarks{leaves}"
+        if self.trace_left_out is not None:
+            text += f"; the landmarks leave out {self.trace_left_out:.2g} of the trace"
+        if self.dual_gap is not None:
+            text += f"; within {self.dual_gap:.2g} of the optimum with the true kernel"
+        return text
+
+    def after(self, grams: Iterable[Any]) -> Plan:
+        """The plan with what the Grams turned out to be: of several, the one that leaves out most."""
+        made = [gram for gram in grams if isinstance(gram, LowRankGram)]
+        if not made or self.rank is None:
+            return self
+        worst = max(made, key=lambda gram: gram.trace_left_out)
+        return replace(self, rank=worst.rank, leaf_rows=worst.leaf_rows, trace_left_out=worst.trace_left_out)
+
+
+def memory_limit(max_memory: float | None) -> float:
+    """Bytes that may be taken: those given, or a share of what is available."""
+    return DEFAULT_FRACTION * available_memory() if max_memory is None else max_memory
+
+
+def dense_bytes(n: int, *, squared: bool = False, dtype: str = "float64") -> int:
+    """Bytes of a dense Gram of n rows, and of the inverse that a squared loss needs."""
+    return DenseGram.bytes_needed(n, dtype) + (INVERSE_BYTES * n * n if squared else 0)
+
+
+def dense_fits(n: int, max_memory: float | None, *, squared: bool = False, dtype: str = "float64") -> bool:
+    """Whether these bytes fit into the memory."""
+    return dense_bytes(n, squared=squared, dtype=dtype) <= memory_limit(max_memory)
+
+
+def choose_solver(
+    n: int,
+    *,
+    pairwise: bool = False,
+    squared: bool = False,
+    device: str | None = None,
+    dtype: str = "float64",
+    max_memory: float | None = None,
+) -> tuple[str, str]:
+    """The Gram that ``solver="auto"`` stands for, and the reason.
+
+    Parameters
+    ----------
+    n : int
+        Training rows.
+    pairwise : bool
+        Whether the kernel matrix is given.
+    squared : bool
+        Whether the first layer has a squared loss.
+    device, dtype, max_memory
+        As in :func:`kstonet.gram.make_gram`.
+
+    Examples
+    --------
+    >>> choose_solver(2_000)[0], choose_solver(200_000, squared=True)[0], choose_solver(200_000, device="cuda")[0]
+    ('dense', 'low_rank', 'dense')
+    """
+    if device is not None:
+        return "dense", f"device={device!r} holds the whole matrix"
+    if pairwise:
+        return "dense", "the kernel matrix is given"
+    if squared and n > LARGEST_INVERSE:
+        return "low_rank", f"{n:,} rows are more than the {LARGEST_INVERSE:,} whose matrix is inverted"
+    if not dense_fits(n, max_memory, squared=squared, dtype=dtype):
+        needed = dense_bytes(n, squared=squared, dtype=dtype)
+        limit = readable_bytes(memory_limit(max_memory))
+        return "low_rank", f"the dense matrix of {n:,} rows would take {readable_bytes(needed)}, of {limit} that may be taken"
+    return "dense", f"the matrix of {n:,} rows fits into memory"
+
+
+def plan_training(
+    n: int,
+    p: int,
+    *,
+    squared: bool,
+    units: int,
+    iterations: int,
+    averages: int,
+    solver: str | Callable[..., Any] = "auto",
+    pairwise: bool = False,
+    device: str | None = None,
+    max_memory: float | None = None,
+) -> Plan:
+    """What a training will hold and cost; ``units`` of the first layer, ``averages`` iterates that are kept."""
+    reason = "as asked for"
+    if solver == "auto":
+        solver, reason = choose_solver(n, pairwise=pairwise, squared=squared, device=device, max_memory=max_memory)
+    made = LowRank() if solver == "low_rank" else solver
+    latents = 8 * n * units * (3 * averages + 8)  # coefficients, values and latent values of the iterates; work of an iteration
+    cores = 1.0 + MOST_PARALLEL * (cpu_count() - 1)
+    seconds = n * units * 25 * LATENT_STEP * iterations
+    if isinstance(made, LowRank):
+        rank, leaf_rows = made.sizes(n, memory_limit(max_memory))
+        leaf = leaf_size(n, leaf_rows)
+        numbers = (
+            made.bytes_needed(n, rank, leaf_rows) + 4 * n * leaf + 2 * BLOCK_BYTES
+        )  # cross-fitting has a solver of its own
+        widths = rank + leaf
+        setup = n * widths * (KERNEL_VALUE + 2.0 * p / RATE)
+        setup += n * (2 * rank**2 + 2 * leaf * rank + 2 * (leaf**2 + 2 * rank * leaf + 2 * rank**2)) / RATE
+        step = n * (3 * leaf + 4 * rank) * (WIDENING + 2.0 * units / RATE)
+        seconds += (setup + 1.5 * iterations * step) / cores
+        return Plan("low_rank", reason, n, p, int(numbers + latents + 8 * n * p), float(seconds), rank, leaf)
+    numbers = dense_bytes(n, squared=squared)
+    work = n * n * (KERNEL_VALUE + 2.0 * p / RATE) + (n**3 if squared else n**3 / 6.0) / RATE
+    work += 1.5 * iterations * (1 if squared else 40) * 2.0 * n * n * units / RATE
+    name = solver if isinstance(solver, str) else type(solver).__name__
+    return Plan(name, reason, n, p, int(numbers + latents), float(seconds + work / cores))
+
+
+def _readable_seconds(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,152 @@
+"""Candidates of an automatic choice, and the rows they are judged on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kstonet.gram import Kernel
+from kstonet.tuning.relevance_gradient import RIDGE_BOUNDS, Objective, learn_scales
+from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, best_ridge, ridge_fit
+from kstonet.tuning.stationary import Family
+
+WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of the median distance
+FIRST_WIDTH = 2
+PRIOR = 1.0  # of log scales; 0.5 and 1.5 differ by less than a hundredth, in favour of 1.5 where rows are few
+RIDGE_STEP = 3.0  # factor between the ridges that a candidate is tried with
+MOST_STEPS = 12
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel with what its ridge regression on some rows has shown.
+
+    Parameters
+    ----------
+    family : Family
+    scales : ndarray of shape (p,)
+        What the features are multiplied by.
+    relevance : {"none", "evidence", "leave-one-out"}
+        What the scales were learned by.
+    fit : RidgeFit
+    centre : ndarray of shape (p,)
+        Logarithm of the one scale for all features that suits the family: where scales stay that the data do not know.
+    """
+
+    family: Family
+    scales: np.ndarray
+    relevance: str
+    fit: RidgeFit
+    centre: np.ndarray
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel object."""
+        return self.family.kernel(self.scales)
+
+    @property
+    def score(self) -> float:
+        """The mean squared leave-one-out error."""
+        return self.fit.score
+
+    def row(self) -> dict[str, Any]:
+        """Of the table of candidates."""
+        return {
+            "kernel": self.family.name,
+            "gamma": self.kernel.gamma,  # type: ignore[attr-defined]
+            "relevance": self.relevance,
+            "ridge": self.fit.ridge,
+            "score": self.score,
+            "rows": len(self.fit.coef),
+        }
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some of the training rows."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    weights: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Some of these."""
+        return Rows(self.X[rows], self.Y[rows], None if self.weights is None else self.weights[rows])
+
+    def judge(self, candidate: Candidate) -> Candidate | None:
+        """A candidate with what its regression shows on these rows."""
+        fit = ridge_fit(candidate.family.matrix(self.X, candidate.scales), self.Y, candidate.fit.ridge, self.weights)
+        return None if fit is None else replace(candidate, fit=fit)
+
+    def with_best_ridge(self, candidate: Candidate) -> Candidate:
+        """A candidate on these rows, with three times more or less ridge as long as that is better."""
+        low, high = RIDGE_BOUNDS
+        ridge = candidate.fit.ridge
+        powers = range(-MOST_STEPS, MOST_STEPS + 1)
+        ridges = [ridge * RIDGE_STEP**power for power in powers if power == 0 or low <= ridge * RIDGE_STEP**power <= high]
+        K = candidate.family.matrix(self.X, candidate.scales)
+        fit = best_ridge(K, self.Y, self.weights, tuple(ridges), ridges.index(ridge))
+        return candidate if fit is None else replace(candidate, fit=fit)
+
+    def learned(self, start: Candidate, objective: Objective, max_iter: int) -> Candidate:
+        """A candidate with the scales and the ridge that an objective prefers on these rows; not judged yet."""
+        scales, ridge = learn_scales(
+            self.X, self.Y, self.weights, start.family, (start.scales, start.fit.ridge),
+            objective=objective, prior=PRIOR, centre=start.centre, max_iter=max_iter,
+        )  # fmt: skip
+        relevance = "evidence" if objective == "evidence" else "leave-one-out"
+        return replace(start, scales=scales, relevance=relevance, fit=replace(start.fit, ridge=ridge))
+
+    def best_width(self, family: Family, like: Candidate | None = None) -> Candidate:
+        """One width for all features and a ridge, by a climb from neighbour to neighbour.
+
+        Parameters
+        ----------
+        family : Family
+        like : Candidate, optional
+            Another family's, from which the climb starts.
+        """
+        ones = np.ones(self.X.shape[1])
+        widths = family.width(self.X, ones) * np.array(WIDTHS)
+        here = (FIRST_WIDTH, MIDDLE)
+        if like is not None:
+            share = 1.0 / (like.scales[0] * like.family.width(self.X, ones))
+            here = (int(np.argmin(np.abs(np.log(share / WIDTHS)))), RIDGES.index(like.fit.ridge))
+        matrices: dict[int, np.ndarray] = {}
+        tried: dict[tuple[int, int], RidgeFit | None] = {}
+
+        def score(place: tuple[int, int]) -> float:
+            width, ridge = place
+            if not (0 <= width < len(WIDTHS) and 0 <= ridge < len(RIDGES)):
+                return np.inf
+            if place not in tried:
+                if width not in matrices:
+                    matrices[width] = family.matrix(self.X, ones / widths[width])
+                tried[place] = ridge_fit(matrices[width], self.Y, RIDGES[ridge], self.weights)
+            fit = tried[place]
+            return np.inf if fit is None else fit.score
+
+        while score(here) == np.inf and here[1] < len(RIDGES) - 1:  # singular here: more ridge
+            here = (here[0], here[1] + 1)
+        while True:
+            around = [(here[0], here[1] + 1), (here[0], here[1] - 1), (here[0] + 1, here[1]), (here[0] - 1, here[1])]
+            better = next((place for place in around if score(place) < score(here)), None)
+            if better is None:
+                break
+            here = better
+        fit, scales = tried[here], ones / widths[here[0]]
+        assert fit is not None  # with the largest ridge every kernel matrix is positive definite
+        return Candidate(family, scales, "none", fit, np.log(scales))
+
+
+def best_of_families(candidates: list[Candidate]) -> list[Candidate]:
+    """The best candidate of every family, the best of all first."""
+    first: dict[str, Candidate] = {}
+    for one in sorted(candidates, key=lambda one: one.score):
+        first.setdefault(one.family.name, one)
+    return list(first.values())

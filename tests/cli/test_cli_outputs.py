@@ -1,0 +1,92 @@
+"""Outputs never replace inputs or files of another kind, and a result that cannot be written is not lost."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import kstonet
+
+
+def test_inputs_are_not_overwritten(run, regression, tmp_path):
+    table, model = regression
+    copy, link = tmp_path / "train.csv", tmp_path / "link.csv"
+    copy.write_bytes(table.read_bytes())
+    link.symlink_to(copy)
+    before = copy.read_bytes()
+    for words in (
+        ("fit", copy, "-t", "price", "-o", copy),
+        ("fit", link, "-t", "price", "-o", copy),  # the same file by another name
+        ("tune", copy, "-t", "price", "-o", copy),
+        ("predict", model, copy, "-o", copy),
+        ("report", model, copy, "-o", copy),
+        ("report", model, table, "--train", copy, "-o", copy),
+    ):
+        said = run(*words, code=2).stderr
+        assert "is a file that this command reads" in said
+        assert "--force" in said
+        assert copy.read_bytes() == before
+    before = model.read_bytes()
+    assert "is a file that this command reads" in run("report", model, table, "-o", model, code=2).stderr
+    assert model.read_bytes() == before
+
+
+def test_files_of_another_kind_are_not_overwritten(run, regression, tmp_path):
+    table, model = regression
+    other, page = tmp_path / "other.csv", tmp_path / "index.html"
+    other.write_text("a,b\n1,2\n")
+    page.write_text("<!doctype html><title>mine</title>")
+    for words, message in (
+        (("fit", table, "-t", "price", "-o", other), "is not a model of kstonet"),
+        (("predict", model, table, "-o", other), "does not hold predictions of kstonet"),
+        (("report", model, table, "-o", page), "is not a report of kstonet"),
+    ):
+        assert message in run(*words, code=2).stderr
+    assert other.read_text() == "a,b\n1,2\n"
+    assert page.read_text().endswith("mine</title>")
+
+
+def test_own_results_are_replaced_and_force_replaces_all(run, regression, tmp_path):
+    table, model = regression
+    predictions, empty = tmp_path / "p.csv", tmp_path / "empty.csv"
+    run("predict", model, table, "-o", predictions)
+    run("predict", model, table, "-o", predictions, "--coverage", 0.8)  # predictions over predictions
+    assert "lower_80" in predictions.read_text()
+    empty.touch()
+    run("predict", model, table, "-o", empty)
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    run("predict", model, table, "-o", other, "--force")
+    assert other.read_text().startswith("mean,")
+
+
+def test_a_folder_that_cannot_be_written_to_is_found_before_training(run, regression, tmp_path, monkeypatch):
+    table, _ = regression
+
+    def refuse(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", refuse)
+    monkeypatch.setattr("kstonet.cli.fit.read_table", lambda *_: pytest.fail("the table was read"))
+    said = run("fit", table, "-t", "price", "-o", tmp_path / "m.kstonet", code=2).stderr
+    assert said.startswith("Error: No space left on device; name a file elsewhere")
+
+
+def test_a_model_that_cannot_be_written_is_saved_elsewhere(run, regression, tmp_path, monkeypatch):
+    table, _ = regression
+    out, replace = tmp_path / "m.kstonet", os.replace
+
+    def fails_here(source, target):
+        if Path(target) == out:
+            raise OSError(30, "Read-only file system", str(target))
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", fails_here)
+    result = run("fit", table, "-t", "price", "--max-iter", 2, "--json", "-o", out, code=2)
+    elsewhere = json.loads(result.stdout)["model"]
+    assert re.search(r"could not be written \(Read-only file system\). The result is not lost: it is in '", result.stderr)
+    assert elsewhere in result.stderr
+    assert not out.exists()
+    assert kstonet.load(elsewhere).n_iter_ == 2
