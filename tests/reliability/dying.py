@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, KStoNetRegressorCV, StoNetClassifier, StoNetRegressor
+from kstonet.gram import LowRank
 from kstonet.storage import container
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
@@ -32,6 +33,8 @@ MODELS: dict[str, Any] = {
     "own search": KStoNetRegressorCV(KStoNetRegressor(max_iter=4, residuals=None), **SEARCH, random_state=0),
     "classifier": KStoNetClassifier(max_iter=4, random_state=0),
     "classifier, support vectors": KStoNetClassifier(**PLAIN, max_iter=3),
+    "low rank": KStoNetRegressor(**PLAIN, loss="squared", solver=LowRank(rank=10, leaf_rows=20), max_iter=4),
+    "low rank, support vectors": KStoNetRegressor(**PLAIN, solver=LowRank(rank=10, leaf_rows=20), max_iter=4, residuals=None),
     "linear": StoNetRegressor(max_iter=4, random_state=0),
     "linear in the kernel matrix": StoNetClassifier(kernel="rbf", max_iter=3, random_state=0),
 }

@@ -345,7 +345,7 @@ def _with_table(model: Any, metadata: Any) -> Any:
         return model
     try:
         encoder = TableEncoder.from_dict(table)
-    except (InputError, TypeError, KeyError) as error:
+    except (InputError, TypeError, KeyError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise ModelFileError(f"the encoding of its table cannot be read ({error}).") from error
     if encoder.encoding_.n_outputs == model.n_features_in_:  # otherwise a note of the user that has the same name
         model.encoding_, model.n_features_in_ = encoder.encoding_, len(encoder.names_)

@@ -26,6 +26,7 @@ LOOSE = 1e-3  # pair gap at which tight mode turns to the dual vector
 NEWTON_START = 30.0  # first proximal shift of the Newton phase, in units of the splitting's shift
 NEWTON_STEPS_EXPECTED = 15  # for the choice between more iterations and Newton
 MAX_NEWTON_STEPS = 100
+FEW_NEWTON_STEPS = 25  # where a solve that was started from did not converge
 
 
 def solve_svr(
@@ -145,10 +146,11 @@ class _Run:
             self.shifts *= warm.shifts / wanted_shifts(self.gram, warm.problem)
         for rows in self.groups(np.flatnonzero(self.constant_value > 0.0)):
             left = self.split(rows, warm)
-            if warm is not None and not self.tight:  # where the last solve did not get there, this one would not either
-                left = left[warm.converged[left]]
+            failed = np.zeros(len(left), dtype=bool) if warm is None else ~warm.converged[left]
+            if not self.tight:  # where the last solve did not get there, this one would not either
+                left, failed = left[~failed], failed[~failed]
             if left.size and (self.tight or self.newton_price(left) <= self.max_iter):
-                self.newton(left)
+                self.newton(left, np.where(failed, FEW_NEWTON_STEPS, MAX_NEWTON_STEPS))
         return SVRSolution(
             coef=self.coef,
             intercept=self.intercept,
@@ -269,9 +271,9 @@ class _Run:
         per_iteration = 4.0 * n**2 * (4.0 + len(rows))  # few rows do not reach the peak arithmetic rate
         return int(flops / per_iteration) + 1
 
-    def newton(self, rows: np.ndarray) -> None:
+    def newton(self, rows: np.ndarray, max_steps: np.ndarray) -> None:
         """Finish targets one by one."""
-        for row in rows:
+        for row, most in zip(rows, max_steps, strict=True):
             here = slice(row, row + 1)
             problem = self.problem.rows(here)
             result = polish(
@@ -281,7 +283,7 @@ class _Run:
                 NEWTON_START * float(self.shifts[row]),
                 tol=self.tol,
                 kkt_tol=float(self.kkt_tol[row]),
-                max_steps=MAX_NEWTON_STEPS,
+                max_steps=int(most),
             )
             self.n_newton[row] = result.steps
             if result.gap < max(self.gap[row], self.tol):

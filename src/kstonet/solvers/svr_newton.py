@@ -22,7 +22,6 @@ from kstonet.solvers.svr_problem import SVRProblem
 SHRINK = 0.2  # of the shift after a proximal step that was easy
 SHRINK_HARD = 0.5  # and after one that took more than EASY Newton steps
 EASY = 5
-STALLED = 25  # steps without the error falling by half, after which more would be in vain
 INNER_ACCURACY = 0.1  # |u - a| / |a - centre| at which a proximal step is accurate enough
 
 
@@ -165,8 +164,7 @@ def polish(
     u = centre = problem.balance(coef)
     face = None  # entries known to be zero, free, bounded from the step before
     steps = 0
-    milestone = 0, float("inf")  # the last step that halved the error, and the error
-    while steps < max_steps and steps - milestone[0] <= STALLED:
+    while steps < max_steps:
         step = _ProximalStep(gram, problem, centre, shift)
         image = gram.product(u)
         b = step.best_intercept(image)
@@ -184,9 +182,7 @@ def polish(
             current = certify(a, steps)
             if best is None or error(current) < error(best):
                 best = current
-            if error(current) <= 0.5 * milestone[1]:
-                milestone = steps, error(current)
-            if error(best) <= 1.0 or steps >= max_steps or steps - milestone[0] > STALLED:
+            if error(best) <= 1.0 or steps >= max_steps:
                 break
             distance, moved = float(((u - a) ** 2).sum()), float(((a - centre) ** 2).sum())
             if inner and distance <= INNER_ACCURACY**2 * moved:

@@ -15,7 +15,7 @@ import numpy as np
 from kstonet._records import SHAPES
 from kstonet.storage.errors import ModelFileError
 
-KINDS = {"float": "f", "positive": "f", "nonnegative": "f", "any": "f", "int": "iu", "bool": "b"}
+KINDS = {"any": "f", "float": "f", "positive": "f", "nonnegative": "f", "int": "iu", "bool": "b"}
 
 
 def expect(condition: bool, what: str) -> None:
@@ -83,7 +83,8 @@ def check_record(record: Any) -> None:
 
 def check_numbers(where: str, value: Any, demand: str = "float") -> None:
     """Numbers and arrays are finite, and of the sign they must have; "any" may be everything, "extended" is not NaN."""
-    if demand.startswith("any"):
+    demand = demand.split()[0]
+    if demand == "any":
         return
     if isinstance(value, tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
@@ -95,9 +96,9 @@ def check_numbers(where: str, value: Any, demand: str = "float") -> None:
         expect(not np.isnan(value), f"{where} is not a number")
         return
     expect(bool(np.all(np.isfinite(value))), f"{where} is not finite")
-    if demand.startswith("positive"):
+    if demand == "positive":
         expect(bool(np.all(value > 0)), f"{where} is not positive")
-    if demand.startswith("nonnegative"):
+    if demand == "nonnegative":
         expect(bool(np.all(value >= 0)), f"{where} is negative")
 
 
