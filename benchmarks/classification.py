@@ -1,6 +1,6 @@
 """Classifiers: kstonet as it comes beside the models a user would pick instead, in one run.
 
-    python benchmarks/classification.py [--sets NAME ...] [--models NAME ...] [--splits 0 1] [--size 2000] [--data DIR]
+    python benchmarks/classification.py [--sets NAME ...] [--models NAME ...] [--splits 0 1 2] [--size 2000] [--data DIR]
 
 What is compared
     KStoNetClassifier with its defaults; CatBoost, LightGBM and HistGradientBoosting with theirs; an SVC with RBF kernel whose C
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import t as student
 from sklearn import datasets
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -244,8 +245,45 @@ NOTES = """\
 - **CPU s**: CPU seconds of `fit`, for kstonet with calibration and intervals, for the SVC with its search and
   calibration.
 - **ECE**: expected calibration error of the most probable class, 15 bins; above zero by chance on small test sets.
+- **t**: Student's t of the differences over the splits, corrected where splits share rows (Nadeau & Bengio 2003).
 """
+FEWEST_SPLITS = 3  # for a test
 FIELDS = {"error": ("Error rate", 0.005), "log_loss": ("Log loss", 0.0)}
+
+
+def paired_t(differences: list[float], test_share: float) -> float:
+    """Student's t of paired differences; where splits share rows, corrected for it (Nadeau & Bengio 2003).
+
+    Parameters
+    ----------
+    differences : list of float
+        One per split.
+    test_share : float
+        Test rows over training rows; 0 for rows drawn anew in every split.
+    """
+    spread = float(np.var(differences, ddof=1)) * (1.0 / len(differences) + test_share)
+    centre = float(np.mean(differences))
+    return 0.0 if centre == 0.0 else centre / np.sqrt(spread) if spread > 0 else float(np.sign(centre) * np.inf)
+
+
+def paired_rows(records: list[Record], field: str, sets: list[str]) -> list[list[str]]:
+    """Per set: splits, mean difference between kstonet and the SVC, its t, and what that says at 5 %."""
+    found: dict[tuple[str, str], dict[int, Record]] = {}
+    for record in records:
+        found.setdefault((record["set"], record["model"]), {})[record["fold"]] = record
+    rows = []
+    for name in sets:
+        own, others = found.get((name, "kstonet"), {}), found.get((name, "SVC tuned"), {})
+        shared = sorted(own.keys() & others.keys())
+        if len(shared) < FEWEST_SPLITS:
+            continue
+        differences = [own[fold][field] - others[fold][field] for fold in shared]
+        share = 0.0 if name in SIMULATED else own[shared[0]]["test_rows"] / own[shared[0]]["rows"]
+        t = paired_t(differences, share)
+        clear = abs(t) > student.ppf(0.975, len(shared) - 1)
+        verdict = ("better" if t < 0 else "worse") if clear else "no difference"
+        rows.append([name, str(len(shared)), f"{np.mean(differences):+.4f}", f"{t:+.2f}", verdict])
+    return rows
 
 
 def markdown(results: Results, absent: list[str], picture: Path | None) -> str:
@@ -260,6 +298,10 @@ def markdown(results: Results, absent: list[str], picture: Path | None) -> str:
             beside = ratio_rows(here, field, tuple(MODELS), sets, n=n, floor=floor, reference="SVC tuned")
             rows = [[*row, *other[-2:]] for row, other in zip(rows, beside, strict=True)]
             text.append(f"\n### {title}\n\n" + table(("", *sets, "÷ CatBoost", "wins", "÷ SVC", "wins"), rows))
+            paired = paired_rows(here, field, sets)
+            if paired:
+                header = ("set", "splits", "kstonet - SVC", "t", "at 5 %")
+                text.append(f"\n{title}, kstonet beside the SVC, paired by split:\n\n" + table(header, paired))
         for field, title in (("ece", "Expected calibration error"), ("cpu_s", "CPU seconds of fit")):
             rows = [row[:-2] for row in ratio_rows(here, field, tuple(MODELS), sets, n=n)]
             for row in rows:
@@ -280,7 +322,7 @@ def _about(records: list[Record], sets: list[str]) -> tuple[list[str], list[list
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", choices=SETS, metavar="NAME", default=SETS, help=", ".join(SETS))
-    parser.add_argument("--splits", nargs="+", type=int, metavar="K", default=[0, 1])
+    parser.add_argument("--splits", nargs="+", type=int, metavar="K", default=[0, 1, 2])
     parser.add_argument("--models", nargs="+", choices=MODELS, metavar="NAME", default=list(MODELS), help=", ".join(MODELS))
     parser.add_argument("--size", type=int, default=2000, metavar="N", help="most training rows")
     parser.add_argument("--data", metavar="DIR", default=os.environ.get("KSTONET_DATA"), help="folder of the stored sets")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+LARGEST = 1e140  # numbers whose square, summed over many rows, is in the floating-point range
 
 # -- parameters --------------------------------------------------------------------------------------------------------------
 
@@ -109,6 +110,37 @@ def check_numbers(name: str, values: ArrayLike, *, infinite: bool = False) -> Fl
     if bad.any():
         raise ValueError(f"{name} holds {first_of(array, bad)}; remove such rows or impute them first.")
     return array
+
+
+def check_range(name: str, values: Floats, columns: Any = None) -> None:
+    """Raise where the largest number of a column is so large, or so small, that its square leaves the floating-point range.
+
+    Parameters
+    ----------
+    name : str
+    values : ndarray of shape (n,) or (n, p)
+        Finite.
+    columns : sequence of str, optional
+        Names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_range("X", np.array([[1.0, 2e200], [3.0, 0.0]]), ["width", "height"])
+    Traceback (most recent call last):
+    ValueError: X holds numbers of the size 2e+200 in column 'height'; use a unit in which they lie between 1e-140 and 1e+140.
+    """
+    if not values.size:
+        return
+    largest = np.maximum(values.max(axis=0), -values.min(axis=0)).reshape(-1)
+    extreme = np.flatnonzero((largest > LARGEST) | ((largest > 0) & (largest < 1.0 / LARGEST)))
+    if extreme.size:
+        place = int(extreme[0])
+        where = "" if values.ndim == 1 else f" in column {place if columns is None else columns[place]!r}"
+        raise ValueError(
+            f"{name} holds numbers of the size {largest[place]:.3g}{where}; use a unit in which they lie between "
+            f"{1.0 / LARGEST:g} and {LARGEST:g}."
+        )
 
 
 def first_of(array: NDArray[Any], chosen: NDArray[np.bool_]) -> str:

@@ -9,17 +9,18 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 #: Names of streams that are open already; what they lead to must not be replaced under those who write there.
 STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the start of a formula
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing that name no file
 
 
-def destination(path: str | os.PathLike[str], example: str = "file") -> Path:
+def destination(path: str | os.PathLike[str], example: str = "file", inputs: Iterable[str | os.PathLike[str]] = ()) -> Path:
     """Where a file can be written; ask before the work that makes its content.
 
     Parameters
@@ -27,6 +28,8 @@ def destination(path: str | os.PathLike[str], example: str = "file") -> Path:
     path : str or path
     example : str
         A name for the file, for the message where a folder is given.
+    inputs : iterable of str or path
+        Files that are read: none of them may be the place, under whatever name.
 
     Returns
     -------
@@ -51,6 +54,9 @@ def destination(path: str | os.PathLike[str], example: str = "file") -> Path:
     if _is_stream(path):
         return path
     path = Path(os.path.realpath(path))
+    for name in inputs:
+        if path.exists() and os.path.exists(name) and os.path.samefile(path, name):
+            raise FileExistsError(f"path={str(path)!r} is read as {str(name)!r} and would be overwritten; name another file.")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"path={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first.")
     if not os.access(path.parent, os.W_OK):
@@ -138,8 +144,20 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     _sync_folder(path.parent)
 
 
+def without_formula(text: str) -> str:
+    """A text for a CSV file that no spreadsheet takes for a formula: one that starts like one is put behind an apostrophe.
+
+    Examples
+    --------
+    >>> from kstonet._files import without_formula
+    >>> without_formula("=HYPERLINK(1)"), without_formula("-1 or less"), without_formula("plain")
+    ("'=HYPERLINK(1)", "'-1 or less", 'plain')
+    """
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
 def remove_temporary(folder: Path) -> None:
-    """Remove what processes that were killed while they wrote left in a folder that is nobody else's."""
+    """Remove what processes that were killed while they wrote left in a folder of our own."""
     for path in folder.glob(".*.tmp"):
         if TEMPORARY.fullmatch(path.name):
             path.unlink(missing_ok=True)

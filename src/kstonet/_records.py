@@ -30,7 +30,8 @@ def storable(**shapes: str) -> Callable[[Record], Record]:
     **shapes : str
         Kind and shape of every array field, such as ``coef="float t m q"``. One letter stands for one length, the same within
         a record; "1" is one, "q+1" is one more than q; alternatives are separated by "|". Fields that may be None are checked
-        where they are not.
+        where they are not. Numbers must be finite; "positive" and "nonnegative" instead of "float", also for a field that is
+        one number, demand a sign, "extended" allows infinity, and "any" everything.
 
     Returns
     -------

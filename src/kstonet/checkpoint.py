@@ -24,7 +24,7 @@ from kstonet.storage.values import Decoder, Encoder, NotStorableError
 
 try:
     import fcntl
-except ImportError:  # Windows, where nobody watches over a folder that two runs share
+except ImportError:  # Windows, where two runs are not kept from sharing a folder
     fcntl = None  # type: ignore[assignment]
 
 SUFFIX = ".state"
@@ -99,7 +99,7 @@ class Checkpoint(Run):
     plan : str
         What the run does, see :func:`open_run`, as a checksum; every file says it.
     prefix : str
-        Of the names of the files.
+        Beginning of the names of the files.
     """
 
     def __init__(self, folder: Path, plan: str, prefix: str = "") -> None:

@@ -11,7 +11,7 @@ from kstonet._records import storable
 BLOCK_VALUES = 2**22  # values held at once: a kernel matrix is standardised without a second one beside it
 
 
-@storable(mean="float p", scale="float p")
+@storable(mean="float p", scale="positive p")
 @dataclass(frozen=True)
 class Scaler:
     """Affine map of every column; columns that do not vary keep scale one.

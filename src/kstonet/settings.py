@@ -35,6 +35,8 @@ FIXED: dict[str, Any] = {
     "n_average": 10,
 }
 
+LARGEST = 1e30  # of C and epsilon, on standardised data; one over it is the smallest C
+
 
 class FirstLayerSettings(Protocol):
     """How the first layer is made."""
@@ -261,9 +263,10 @@ def per_unit(name: str, given: Any, units: int, *, zero_allowed: bool = False) -
 
     def valid(value: Any) -> bool:
         values = np.asarray(value, dtype=np.float64)
-        positive = (values >= 0) if zero_allowed else (values > 0)
-        return values.size in (1, units) and bool((np.isfinite(values) & positive).all())
+        positive = (values >= 0) if zero_allowed else (values >= 1.0 / LARGEST)
+        return values.size in (1, units) and bool(((values <= LARGEST) & positive).all())
 
     demand = "non-negative" if zero_allowed else "positive"
-    require(name, given, valid, f"one {demand} number, or one for each of the {units} first-layer units")
+    reason = f"one {demand} number, or one for each of the {units} first-layer units, and within 1/{LARGEST:g} and {LARGEST:g}"
+    require(name, given, valid, reason)
     return np.broadcast_to(np.asarray(given, dtype=np.float64), (units,)).copy()

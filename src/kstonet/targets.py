@@ -274,8 +274,10 @@ class ClassTargets:
         """Another training on the same rows, of which the start is enough."""
 
         def restart(rng: np.random.Generator, network: Network, labels: np.ndarray) -> tuple[Network, Latents]:
+            head: Any = network.head
+            anew = {"weights": np.zeros_like(head.weights), "intercept": np.zeros_like(head.intercept)}  # units differ
             rows = TrainingRows(end.X, end.inputs, labels, end.weights)
-            return self.start(rng, network, rows, network.head.activation)  # type: ignore[attr-defined]
+            return self.start(rng, network.with_layer(1, **anew), rows, head.activation)
 
         return restart
 

@@ -28,7 +28,7 @@ from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.prediction_sets import set_scores, set_thresholds
 
 
-@storable()
+@storable(history="any", chosen="any", choice="any")
 @dataclass(frozen=True)
 class TrainedNetwork:
     """What a training leaves behind.

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from kstonet.tuning.relevance_gradient import NOWHERE, learn_scales, objective_and_gradient
+from kstonet.tuning.relevance_gradient import NOWHERE, SINGLE_FROM, learn_scales, objective_and_gradient
 from kstonet.tuning.screening_ridge import ridge_fit
 from kstonet.tuning.stationary import FAMILIES
 
@@ -51,3 +51,21 @@ def test_singular_matrices_are_nowhere(monkeypatch):
         value, gradient = objective_and_gradient(np.zeros(4), X, Y, None, FAMILIES["rbf"], objective, np.zeros(3), 1.0)
         assert value == NOWHERE
         assert not gradient.any()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_single_precision_finds_the_same_scales(name, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    Y = np.sin(2 * X[:, :1]) + X[:, 1:] + 0.5 * rng.normal(size=(200, 1))
+    start = (np.full(2, 0.5), 0.1)
+    single = learn_scales(X, Y, None, FAMILIES[name], start)
+    monkeypatch.setattr("kstonet.tuning.relevance_gradient.SINGLE_FROM", np.inf)
+    double = learn_scales(X, Y, None, FAMILIES[name], start)
+    np.testing.assert_allclose(np.log([*single[0], single[1]]), np.log([*double[0], double[1]]), atol=0.2)
+
+
+def test_targets_without_noise_are_followed_in_double_precision():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(120, 2))
+    _, ridge = learn_scales(X, np.sin(2 * X[:, :1]), None, FAMILIES["matern52"], (np.ones(2), 0.1))
+    assert ridge < SINGLE_FROM

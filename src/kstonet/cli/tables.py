@@ -7,6 +7,7 @@ import io
 import math
 import sys
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -182,7 +183,7 @@ def _stripped(column: pd.Series) -> pd.Series:
 
 
 def _check_names(names: list[str], name: str) -> None:
-    twice = sorted({column for column in names if names.count(column) > 1 and column})
+    twice = sorted(column for column, times in Counter(names).items() if times > 1 and column)
     if twice:
         raise InputError(f"{name} has more than one column named {quoted(twice)}; give every column a name of its own.")
     if "" in names:

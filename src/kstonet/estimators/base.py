@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import kstonet
 from kstonet._arrays import rows_in
-from kstonet._checks import require, whole
+from kstonet._checks import check_range, require, whole
 from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
 from kstonet.estimators.inputs import TableInputMixin
@@ -40,6 +40,7 @@ from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
 WITHOUT_EFFECT = ("checkpoint", "callback", "n_jobs", "verbose")  # parameters that do not change the result
+SMALLEST_NOISE = 1e-30  # variance; one over it is the largest
 RESIDUALS = ("auto", "crossfit", "loo", "training", None)
 
 
@@ -137,9 +138,11 @@ class BaseStoNet(
             "upper_layer": (lambda v: v in UPPER_LAYERS, f"one of {', '.join(UPPER_LAYERS)}"),
             "residuals": (lambda v: v in self._residuals_known, f"one of {', '.join(map(repr, self._residuals_known))}"),
             "temperature": (
-                lambda v: v == "auto" if isinstance(v, str) else v > 0 or (v == 0 and self.sampler == "sghmc"),
+                lambda v: v == "auto" if isinstance(v, str) else 0 < v < np.inf or (v == 0 and self.sampler == "sghmc"),
                 "'auto' or positive (0, which follows the gradient only, needs sampler='sghmc')",
             ),
+            **dict.fromkeys(("standardize", "warm_start"), (lambda v: isinstance(v, bool | np.bool_), "True or False")),
+            "n_jobs": (lambda v: v is None or v == -1 or whole(v), "a positive number of threads, -1 for all cores, or None"),
             "tol": (lambda v: v is None or v >= 0, "a non-negative number, or None to do all max_iter iterations"),
             "max_memory": (lambda v: v is None or v > 0, "a positive number of bytes, or None for what the machine has"),
             "callback": (lambda v: v is None or callable(v), "a function of the state of an iteration, or None"),
@@ -148,9 +151,8 @@ class BaseStoNet(
                 "a folder, or None; warm_start=True excludes it",
             ),
             "verbose": (lambda v: v >= 0, "0, 1 or 2"),
-            "n_jobs": (lambda v: v is None or v == -1 or whole(v), "a positive number of threads, -1 for all cores, or None"),
             "step_size": (
-                lambda v: (first := scheduled(v, 0)) == "auto" or first > 0,
+                lambda v: (first := scheduled(v, 0)) == "auto" or 0 < first < np.inf,
                 "'auto', a positive number, or a schedule of them",
             ),
             "noise_variance": (
@@ -159,7 +161,7 @@ class BaseStoNet(
                 "above the first, such as [(0.001, 0.01)] for two hidden layers",
             ),
             "alpha": (
-                lambda v: (first := scheduled(v, 0)) == "auto" or first >= 0,
+                lambda v: (first := scheduled(v, 0)) == "auto" or 0 <= first < np.inf,
                 "'auto', a non-negative number, or a schedule of them",
             ),
         }
@@ -171,8 +173,8 @@ class BaseStoNet(
     def _is_noise(self, value: Any) -> bool:
         first = scheduled(value, 0)
         if isinstance(first, tuple):
-            return len(first) == len(np.atleast_1d(self._given("hidden_layer_sizes"))) and min(first) > 0
-        return bool(first == "auto" or first > 0)
+            return len(first) == len(np.atleast_1d(self._given("hidden_layer_sizes"))) and 0 < min(first) <= max(first) < np.inf
+        return bool(first == "auto" or SMALLEST_NOISE <= first <= 1.0 / SMALLEST_NOISE)
 
     def _settings(self) -> TrainingSettings:
         """The settings that the parameters ask for; those that are to be chosen stand as they are given."""
@@ -208,6 +210,10 @@ class BaseStoNet(
 
         A kernel matrix keeps them, because prediction is given its columns as training was.
         """
+        names = getattr(self, "feature_names_in_", None)
+        check_range("X", X, names if names is not None and len(names) == X.shape[1] else None)
+        if y.dtype.kind == "f":
+            check_range("y", y)
         rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise, self._indicators)
         return rows if self._pairwise else rows.that_count()
 
@@ -237,7 +243,13 @@ class BaseStoNet(
                 if validation is not None:
                     problem = problem.with_validation(validation)
                 watching = [ends, publisher, *self._observers(settings, resumption), *observers]
-                trained = train(problem, settings, watching, resumption, run, predicted)
+                try:
+                    trained = train(problem, settings, watching, resumption, run, predicted)
+                except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
+                    raise ValueError(
+                        f"training left the range of floating-point numbers ({error}). Use parameters nearer to the defaults, "
+                        "weights of fewer orders of magnitude, or standardize=True."
+                    ) from error
                 if settings.chosen:
                     trained.history[0] |= {"tuning": settings.choice["reason"], "seconds_choice": spent}
                 if not publisher.published:

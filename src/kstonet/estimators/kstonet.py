@@ -19,7 +19,7 @@ from kstonet.estimators.documentation import KSTONET_PARAMETERS, classifier
 from kstonet.estimators.regression import RegressionTask
 from kstonet.gram import Kernel, Plan
 from kstonet.problem import Grams, Problem
-from kstonet.settings import FIXED, KernelLayerSettings, TrainingSettings, units_given
+from kstonet.settings import FIXED, LARGEST, KernelLayerSettings, TrainingSettings, units_given
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
 from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, network_shape
@@ -145,6 +145,10 @@ class BaseKStoNet(BaseStoNet):
             if isinstance(value, str) and not is_tune(value):
                 raise ValueError(f"{name}={value!r} is unknown; give numbers, or 'tune' to have them chosen by validation.")
         super()._check_parameters()
+        if self.length_scale is not None and not is_tune(self.length_scale):
+            scales = np.asarray(self.length_scale, dtype=np.float64)
+            within = bool(((scales >= 1.0 / LARGEST) & (scales <= LARGEST)).all())
+            require("length_scale", self.length_scale, lambda _: within, f"positive, and within 1/{LARGEST:g} and {LARGEST:g}")
 
     def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         counted = problem.rows.that_count()

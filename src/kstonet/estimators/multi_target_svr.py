@@ -157,7 +157,7 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
         MultiTargetSVR
             Fitted.
         """
-        self._check_numbers()
+        self._check_parameters()
         X, y = self._learn(X, y, sample_weight, multi_output=True, y_numeric=True)
         y = y.astype(np.float64)
         weights = validated_weights(sample_weight, X)
@@ -178,7 +178,7 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
             self._X_fit, self.kernel_ = X, kernel
         return self._solve(y, weights, previous)
 
-    def _check_numbers(self) -> None:
+    def _check_parameters(self) -> None:
         """Refuse what is not a number; the solver checks the values themselves, and that there is one for each target."""
         for name in ("C", "epsilon"):
             require(name, getattr(self, name), lambda v: np.asarray(v).dtype.kind in "fiu", "a number, or one for each target")

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from kstonet._checks import require
+from kstonet._checks import first_of, require
+
+LARGEST = 1e30  # one over it is the smallest
 
 
 def validated_weights(sample_weight: Any, rows: np.ndarray) -> np.ndarray | None:
@@ -16,7 +18,14 @@ def validated_weights(sample_weight: Any, rows: np.ndarray) -> np.ndarray | None
         return None
     if not np.asarray(sample_weight).any():
         raise ValueError("sample_weight is zero everywhere; at least one weight must be positive.")
-    return np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
+    weights = np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
+    extreme = (weights > LARGEST) | ((weights > 0) & (weights < 1.0 / LARGEST))
+    if extreme.any():
+        raise ValueError(
+            f"sample_weight holds {first_of(weights, extreme)}; positive weights must lie between {1.0 / LARGEST:g} and "
+            f"{LARGEST:g}. Only their ratios matter, unless C is meant with them."
+        )
+    return weights
 
 
 def class_weighted(class_weight: Any, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:

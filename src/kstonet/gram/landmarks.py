@@ -17,7 +17,7 @@ from kstonet.gram.blocks import row_blocks
 from kstonet.gram.kernels import Kernel
 
 BLOCK = 128  # pivots proposed together
-ROWS_PER_LANDMARK = 16  # training rows from which a landmark is drawn: more change nothing that can be measured
+ROWS_PER_LANDMARK = 16  # training rows from which a landmark is drawn
 ROUNDING = 1e-10  # of k(x, x): a pivot that the others explain so far would only add rounding errors
 NEGATIVE = 1e-4  # of k(x, x): what is left out of a valid kernel is never so far below zero
 NOT_A_KERNEL = (

@@ -15,7 +15,7 @@ from kstonet.solvers.penalized import solve_penalized
 SMALLEST_RESIDUAL = 1e-3  # of standardised targets or of probabilities: below it a fit is an interpolation
 
 
-@storable(weights="float k q", intercept="float k")
+@storable(weights="float k q", intercept="float k", variance="positive", alpha="nonnegative")
 @dataclass(frozen=True)
 class DenseLayer(RegressionLayer):
     """Y = b + w ψ(inputs) + e,  e ~ N(0, variance·I).

@@ -17,12 +17,13 @@ from kstonet.solvers.ordinal import solve_ordinal
 from kstonet.solvers.softmax import log_proba
 
 LARGEST_INFORMATION = 400  # coefficients whose covariance is computed together: 16 classes on 24 units, a second on one core
+MOST_OPERATIONS, FEWEST_PRODUCTS = 2e10, 30  # of a refit, in products of the Hessian: the next iteration goes on from there
 
 # A shift common to all logits has no information but rounding, which would become a huge variance that contrasts cannot cancel.
 FREE = 1e-12
 
 
-@storable(weights="float k q", intercept="float k")
+@storable(weights="float k q", intercept="float k", temperature="positive", alpha="nonnegative")
 @dataclass(frozen=True)
 class CategoricalHead(RegressionLayer):
     """P(class k) ∝ exp(b_k + w_k ψ(inputs)), tempered in the imputation.
@@ -130,6 +131,7 @@ class CategoricalHead(RegressionLayer):
             alpha=self.alpha,
             sample_weight=sample_weight,
             start=(self.weights, self.intercept) if self.weights.any() else None,
+            max_products=max(FEWEST_PRODUCTS, MOST_OPERATIONS / (4 * len(inputs) * self.weights.size)),
         )
         return replace(self, weights=fit.weights, intercept=fit.intercept, kkt=float(np.max(fit.kkt)))
 
@@ -144,7 +146,7 @@ class CategoricalHead(RegressionLayer):
         p = np.exp(log_proba(self.mean(inputs)))
         rows, q1 = len(self.intercept), features.shape[1]
         chosen = np.stack([active(w, self.penalty) for w in self.weights])
-        if rows * q1 > LARGEST_INFORMATION:
+        if self.n_classes > 2 and rows * q1 > LARGEST_INFORMATION:
             return OneVsRestUncertainty.of(self.coefficients(), features, weight, p, chosen, self.activation)
         information = _information(features, weight, p[:, -rows:])
         covariance = inverse_on(information, chosen.ravel(), FREE).reshape(rows, q1, rows, q1)

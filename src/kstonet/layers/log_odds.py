@@ -77,8 +77,9 @@ class OneVsRestUncertainty:
 
     The information of all K·(q + 1) coefficients together is a matrix of that order, which is too large to be inverted for a
     thousand classes. What intervals ask for are the log-odds of each class against all others. Their information about the
-    class's own coefficients is Σᵢ wᵢ p(1 - p) ψ̃ᵢψ̃ᵢᵀ, that of a logistic regression of the class against the rest; for two
-    classes this is exact. It costs n·K·(q + 1)² once, and as much per row to predict.
+    coefficients of the class is Σᵢ wᵢ p(1 - p) ψ̃ᵢψ̃ᵢᵀ, that of a logistic regression of the class against the rest; for two
+    classes this is exact, for 3 to 20 the standard deviations are about 5 % below the exact ones, 25 % at most. It costs
+    n·K·(q + 1)² once, and K·(q + 1)² per row to predict.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class RegressionLayer:
         return replace(self, alpha=strength)  # type: ignore[type-var]  # the layers themselves are dataclasses
 
 
-@storable(weights="float k q", intercept="float k", covariance="float k q+1 k q+1", noise="float k")
+@storable(weights="float k q", intercept="float k", covariance="float k q+1 k q+1", noise="nonnegative k")
 @dataclass(frozen=True)
 class RegressionUncertainty:
     """A fitted regression layer that propagates moments.

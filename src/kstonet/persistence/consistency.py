@@ -33,6 +33,8 @@ def check_kernel(kernel: Kernel | None, features: int) -> None:
     expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
     expect(squash is None or len(squash) == features, "the kernel has not one spread per feature")
     expect(squash is None or all(spread > 0 for _, spread in squash), "the spread of a feature is not positive")
+    expect(scale is None or min(scale) > 0, "a length scale is not positive")
+    expect(getattr(kernel, "gamma", 1.0) > 0, "the kernel has a gamma that is not positive")
 
 
 def check_encoding(encoding: TableEncoding, columns: int) -> None:
@@ -92,6 +94,8 @@ def check_trained(network: TrainedNetwork, features: int) -> None:
         expect(len(uncertainty.uppers) == iterates, "iterates of intervals and predictions differ in number")
         for own in uncertainty.uppers:
             check_chain(own, units, outputs)
+            for layer in own:
+                _check_variances(getattr(layer, "covariance", None))
         for contradiction in uncertainty.first.contradictions(uncertainty.expansion):
             expect(False, contradiction)
     if isinstance(network.targets, ClassTargets):
@@ -106,10 +110,19 @@ def check_trained(network: TrainedNetwork, features: int) -> None:
             _check_intervals(network.calibration, outputs, features)
 
 
+def _check_variances(covariance: np.ndarray | None) -> None:
+    """No variance is negative beyond rounding."""
+    if covariance is not None and covariance.size:
+        variances = np.diagonal(covariance.reshape(int(np.sqrt(covariance.size)), -1))
+        expect(bool(variances.min() >= -1e-8 * np.abs(covariance).max()), "a variance is negative")
+
+
 def _check_intervals(calibration: IntervalCalibration, outputs: int, features: int) -> None:
     noise = calibration.noise
     expect(len(noise.scale) == outputs, "the noise and the targets differ in number")
     expect(noise.df > 2.0, "the predictive distribution has no variance")
+    _check_variances(noise.covariance)
+    expect((getattr(calibration.factor, "df", None) or 1.0) > 0, "a distribution has no freedom")
     expect((noise.growth is None) == (noise.span is None), "the noise grows, but not over which means")
     for factor in (calibration.factor, calibration.out_of_sample):
         if isinstance(factor, ConformalFactor | SkewedFactor):

@@ -22,7 +22,7 @@ from kstonet.persistence.version1 import upgraded
 from kstonet.solvers.svr_solution import SVRSolution
 from kstonet.storage import container
 from kstonet.storage.errors import ModelFileError
-from kstonet.storage.records import expect, fits
+from kstonet.storage.records import check_numbers, expect, fits
 from kstonet.storage.values import Decoder, Encoder, NotStorableError
 from kstonet.tables import InputError, TableEncoder, TableEncoding
 from kstonet.trained import TrainedNetwork
@@ -86,7 +86,13 @@ LAYOUTS = {
 }
 
 
-def save(model: Model, path: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None) -> None:
+def save(
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    metadata: dict[str, Any] | None = None,
+    key: bytes | str | None = None,
+) -> None:
     """Store a fitted model in one file, without pickle and without code.
 
     The file holds what prediction, intervals and calibration need: the support vectors and coefficients, not the training
@@ -102,6 +108,9 @@ def save(model: Model, path: str | os.PathLike[str], *, metadata: dict[str, Any]
         By convention with the suffix ``.kstonet``. An existing file is replaced.
     metadata : dict, optional
         Notes of your own to keep with the model, anything that JSON can hold; :func:`read_metadata` returns them.
+    key : bytes or str, optional
+        A secret that signs the file (HMAC-SHA256): what loads with the same key was written by an owner of the key, and not
+        changed since. The checksum that every file has guards against damage only.
 
     Raises
     ------
@@ -168,7 +177,7 @@ def save(model: Model, path: str | os.PathLike[str], *, metadata: dict[str, Any]
         raise ValueError(
             f"the {type(model).__name__} was changed after fit and cannot be stored ({error}); fit it again."
         ) from error
-    container.write(Path(path), description, encoder.tensors)
+    container.write(Path(path), description, encoder.tensors, key)
 
 
 def _drop_unstorable_choice(state: dict[str, Any]) -> set[str]:
@@ -234,15 +243,18 @@ def _refusal(name: str, value: Any) -> TypeError:
     return TypeError(f"{what}. Use strings, numbers and arrays of them (class labels too); or pickle the model.")
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, key: bytes | str | None = None) -> Any:
     """Load a model that :func:`save` stored.
 
-    Nothing in the file is executed: it names classes of a fixed list and holds numbers and strings. Version, checksum, types
-    and shapes are verified before a model is made.
+    Nothing in the file is executed: it names classes of a fixed list and holds numbers and strings. Version, class, checksum,
+    types, shapes and ranges are verified before a model is made, and no more memory is taken than the file has bytes for.
 
     Parameters
     ----------
     path : str or path-like
+    key : bytes or str, optional
+        The secret the file was signed with; a file that is not signed with it is refused. Without a key a signature is
+        not verified.
 
     Returns
     -------
@@ -272,22 +284,24 @@ def load(path: str | os.PathLike[str]) -> Any:
     MultiTargetSVR(C=10)
     """
     path = Path(path)
-    description, tensors = container.read(path)
+    description, tensors = container.read(path, key, _layout)
     try:
         return _with_table(_decoded(description, tensors), description.get("metadata"))
-    except (ModelFileError, RecursionError) as error:
+    except (ModelFileError, RecursionError, MemoryError) as error:
         writer = description.get("library", "unknown")
         raise ModelFileError(
             f"path={str(path)!r}, written by kstonet {writer!s:.20} and read by {kstonet.__version__}: {error}"
         ) from error
 
 
-def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+def read_metadata(path: str | os.PathLike[str], *, key: bytes | str | None = None) -> dict[str, Any] | None:
     """The metadata that :func:`save` stored with a model.
 
     Parameters
     ----------
     path : str or path-like
+    key : bytes or str, optional
+        As in :func:`load`.
 
     Returns
     -------
@@ -317,7 +331,7 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     ...     read_metadata(path)
     {'columns': ['angle'], 'unit': 'radian'}
     """
-    description, _ = container.read(Path(path))
+    description, _ = container.read(Path(path), key, _layout)
     metadata = description.get("metadata")
     if not isinstance(metadata, dict | None):
         raise ModelFileError(f"path={str(path)!r} contradicts itself: its metadata is {metadata!r:.60}.")
@@ -339,10 +353,16 @@ def _with_table(model: Any, metadata: Any) -> Any:
     return model
 
 
-def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any:
+def _layout(description: dict[str, Any]) -> Layout:
+    """The layout of the class that a description names."""
     layout = LAYOUTS.get(str(description.get("class")))
     if layout is None:
         raise ModelFileError(f"the model is a {description.get('class')!r:.80}, which is none of {', '.join(LAYOUTS)}.")
+    return layout
+
+
+def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any:
+    layout = _layout(description)
     given = {part: description.get(part) for part in ("parameters", "attributes")}
     for part, content in given.items():
         expect(isinstance(content, dict), f"it has no {part}")
@@ -352,9 +372,9 @@ def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any
     )
     if description.get("version") == 1 and layout.estimator in NETWORKS:
         attributes = upgraded(attributes, parameters.get("residuals"))
-    known = inspect.signature(layout.estimator).parameters.keys()
-    if not parameters.keys() <= known:
-        raise ModelFileError(f"unknown parameters: {', '.join(sorted(parameters.keys() - known))}. Update kstonet.")
+    known = inspect.signature(layout.estimator).parameters
+    if not parameters.keys() <= known.keys():
+        raise ModelFileError(f"unknown parameters: {', '.join(sorted(parameters.keys() - known.keys()))}. Update kstonet.")
     hints = layout.always | layout.maybe
     if not layout.always.keys() <= attributes.keys() <= hints.keys():
         unlike = ", ".join(sorted((layout.always.keys() - attributes.keys()) | (attributes.keys() - hints.keys())))
@@ -362,9 +382,15 @@ def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any
     for name, value in attributes.items():
         if value is not None if hints[name] is None else not fits(value, hints[name]):
             expect(False, f"{name} is {value!r:.60}")
+        check_numbers(name, value)
     expect(decoder.used == tensors.keys(), "it holds tensors that nothing uses")
     model = layout.estimator(**parameters)
     for name, value in attributes.items():
         setattr(model, name, value)
     layout.check(model)
+    of_others = {name: known[name].default for name in ("sampler", "upper_layer") if name in known}  # perhaps not imported
+    try:
+        layout.estimator(**(parameters | of_others))._check_parameters()
+    except ValueError as error:
+        raise ModelFileError(f"it contradicts itself: {error}") from error
     return model

@@ -72,6 +72,7 @@ def solve_multinomial(
     start: tuple[ArrayLike, ArrayLike] | None = None,
     tol: float = 1e-6,
     max_iter: int = 200,
+    max_products: float = np.inf,
 ) -> MultinomialFit:
     """Minimise 1/Σw·Σᵢ wᵢ·NLLᵢ + P(W); the logits are (F·Wᵀ + b)/temperature, and b is not penalised.
 
@@ -102,6 +103,9 @@ def solve_multinomial(
         Largest violation of the KKT conditions.
     max_iter : int
         Largest number of iterations.
+    max_products : float
+        Largest number of products with the Hessian, which bounds the cost of very many classes. A fit that stops for it is not
+        warned about: ``converged`` and ``kkt`` say so.
 
     Returns
     -------
@@ -131,7 +135,7 @@ def solve_multinomial(
         raise ValueError(f"temperature={temperature!r} must be a positive finite number.")
     rows = 1 if n_classes == 2 else n_classes
     P = make_penalty(penalty, alpha, rows)
-    problem = _Problem(F / temperature, y, rows, w, present)
+    problem = _Problem(F / temperature, y, rows, w, present, max_products)
     theta, n_iter = problem.null, 0
     if start is not None:
         weights = check_start("start[0] (weights)", start[0], (rows, F.shape[1]))
@@ -141,7 +145,7 @@ def solve_multinomial(
         relaxed_at, _, n_iter = problem.solve(relaxed, theta, tol, max_iter)
         theta = relaxed_at.theta
     at, kkt, more = problem.solve(P, theta, tol, max_iter)
-    if kkt > tol:
+    if kkt > tol and problem.products_left > 0:
         warnings.warn(
             f"multinomial regression stopped at max_iter={max_iter} with a relative KKT violation of {kkt:.2g}; tol={tol:g}. "
             "Raise max_iter or alpha, or loosen tol.",
@@ -190,7 +194,10 @@ class _Point(NamedTuple):
 class _Problem:
     """The likelihood on the centred design with a column of ones, its Gram, and the two steps."""
 
-    def __init__(self, F: Floats, y: NDArray[np.intp], rows: int, w: Floats, frequency: Floats) -> None:
+    def __init__(
+        self, F: Floats, y: NDArray[np.intp], rows: int, w: Floats, frequency: Floats, max_products: float = np.inf
+    ) -> None:
+        self.products_left = max_products
         F, self.mean = centre("features", F, w)
         weighted = F.copy()
         weigh(weighted, w)
@@ -236,7 +243,7 @@ class _Problem:
         use_bound = not penalty.quadratic
         for n_iter in range(max_iter):
             kkt = self.violation(penalty, at)
-            if kkt <= tol:
+            if kkt <= tol or self.products_left <= 0:
                 return at, kkt, n_iter
             if use_bound:
                 at = self.point(penalty, self.proximal(penalty, at))
@@ -244,7 +251,8 @@ class _Problem:
             accuracy = max(min(0.1, kkt), 0.3 * tol / kkt)
             for _ in range(at.theta.size):  # until no more weights leave the active set
                 before, at = at, self.search(penalty, at, self.newton(penalty, at, kkt, accuracy))
-                if penalty.quadratic or not ((before.theta != 0) & (at.theta == 0)).any():
+                settled = penalty.quadratic or not ((before.theta != 0) & (at.theta == 0)).any()
+                if settled or self.products_left <= 0:
                     break
             use_bound = not penalty.quadratic or at is before  # the bound still makes progress where Newton does not
         return at, self.violation(penalty, at), max_iter
@@ -276,6 +284,7 @@ class _Problem:
             inverse = 1.0 / (self.values * spread + (self.vectors**2).T @ np.maximum(diagonal, floor)[:-1])
 
             def product(v: Floats, diagonal: Floats = diagonal) -> Floats:
+                self.products_left -= 1
                 return np.asarray((self.loss.hessian_product(at.proba, v) + diagonal * v) * free)
 
             def precondition(r: Floats, inverse: Floats = inverse) -> Floats:

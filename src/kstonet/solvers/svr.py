@@ -145,6 +145,8 @@ class _Run:
             self.shifts *= warm.shifts / wanted_shifts(self.gram, warm.problem)
         for rows in self.groups(np.flatnonzero(self.constant_value > 0.0)):
             left = self.split(rows, warm)
+            if warm is not None and not self.tight:  # where the last solve did not get there, this one would not either
+                left = left[warm.converged[left]]
             if left.size and (self.tight or self.newton_price(left) <= self.max_iter):
                 self.newton(left)
         return SVRSolution(

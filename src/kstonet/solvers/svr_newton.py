@@ -22,6 +22,7 @@ from kstonet.solvers.svr_problem import SVRProblem
 SHRINK = 0.2  # of the shift after a proximal step that was easy
 SHRINK_HARD = 0.5  # and after one that took more than EASY Newton steps
 EASY = 5
+STALLED = 25  # steps without the error falling by half, after which more would be in vain
 INNER_ACCURACY = 0.1  # |u - a| / |a - centre| at which a proximal step is accurate enough
 
 
@@ -164,7 +165,8 @@ def polish(
     u = centre = problem.balance(coef)
     face = None  # entries known to be zero, free, bounded from the step before
     steps = 0
-    while steps < max_steps:
+    milestone = 0, float("inf")  # the last step that halved the error, and the error
+    while steps < max_steps and steps - milestone[0] <= STALLED:
         step = _ProximalStep(gram, problem, centre, shift)
         image = gram.product(u)
         b = step.best_intercept(image)
@@ -182,7 +184,9 @@ def polish(
             current = certify(a, steps)
             if best is None or error(current) < error(best):
                 best = current
-            if error(best) <= 1.0 or steps >= max_steps:
+            if error(current) <= 0.5 * milestone[1]:
+                milestone = steps, error(current)
+            if error(best) <= 1.0 or steps >= max_steps or steps - milestone[0] > STALLED:
                 break
             distance, moved = float(((u - a) ** 2).sum()), float(((a - centre) ** 2).sum())
             if inner and distance <= INNER_ACCURACY**2 * moved:

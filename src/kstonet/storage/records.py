@@ -15,7 +15,7 @@ import numpy as np
 from kstonet._records import SHAPES
 from kstonet.storage.errors import ModelFileError
 
-KINDS = {"float": "f", "int": "iu", "bool": "b"}
+KINDS = {"float": "f", "positive": "f", "nonnegative": "f", "any": "f", "int": "iu", "bool": "b"}
 
 
 def expect(condition: bool, what: str) -> None:
@@ -69,13 +69,36 @@ def check_record(record: Any) -> None:
         if not fits(value, hint):  # the text is written where it is needed only: arrays are slow to print
             expect(False, f"{name}.{field} is {value!r:.60}")
     lengths: dict[str, int] = {}
-    for field, shapes in SHAPES.get(name, {}).items():
+    demands = SHAPES.get(name, {})
+    for field in _annotations(kind):
+        check_numbers(f"{name}.{field}", getattr(record, field), demands.get(field, "float"))
+    for field, shapes in demands.items():
         array = getattr(record, field)
-        if array is None:  # its annotation has been asked
+        if array is None or " " not in shapes:  # its annotation has been asked; it is no array
             continue
         options = (option.split() for option in shapes.split("|"))
         ok = isinstance(array, np.ndarray) and any(_has_shape(array, kind, dims, lengths) for kind, *dims in options)
         expect(ok, f"{name}.{field} has not the shape ({shapes}) that goes with the other fields")
+
+
+def check_numbers(where: str, value: Any, demand: str = "float") -> None:
+    """Numbers and arrays are finite, and of the sign they must have; "any" may be everything, "extended" is not NaN."""
+    if demand.startswith("any"):
+        return
+    if isinstance(value, tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            check_numbers(where, item, demand)
+        return
+    if not isinstance(value, np.ndarray | np.number | float | int) or np.asarray(value).dtype.kind not in "fiu":
+        return
+    if demand == "extended":
+        expect(not np.isnan(value), f"{where} is not a number")
+        return
+    expect(bool(np.all(np.isfinite(value))), f"{where} is not finite")
+    if demand.startswith("positive"):
+        expect(bool(np.all(value > 0)), f"{where} is not positive")
+    if demand.startswith("nonnegative"):
+        expect(bool(np.all(value >= 0)), f"{where} is negative")
 
 
 def _has_shape(array: np.ndarray, kind: str, dims: list[str], lengths: dict[str, int]) -> bool:

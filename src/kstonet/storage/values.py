@@ -34,6 +34,7 @@ from kstonet.storage.records import check_record
 DTYPES = (
     "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool",
 )  # fmt: skip
+SMALL, GENEROUS = 2**20, 10  # bytes that an array of strings may always have, and bytes per byte of the file
 NOT_FINITE = ("nan", "inf", "-inf")
 
 
@@ -162,6 +163,8 @@ class Decoder:
         shape, width, items = content
         if not all(isinstance(item, str) for item in items) or width < max(map(len, items), default=0):
             raise ValueError
+        if 4 * width * len(items) > SMALL + GENEROUS * (sum(map(len, items)) + 3 * len(items)):
+            raise ValueError  # more memory than the file has bytes for
         return np.array(items, dtype=f"U{int(width)}").reshape(shape)
 
     def _objects(self, content: Any) -> np.ndarray:

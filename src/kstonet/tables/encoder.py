@@ -120,7 +120,8 @@ class TableEncoder:
         if absent:
             have = f"; the table has {quoted(columns)}" if columns else ""
             raise InputError(f"the model needs {_columns(absent)}, which the table lacks{have}.")
-        extra = [name for name in columns if name not in self.names_]
+        known = set(self.names_)
+        extra = [name for name in columns if name not in known]
         if extra:
             warnings.warn(f"ignored: {_columns(extra)}, which the model does not use.", UserWarning, stacklevel=3)
         found = [columns[name] for name in self.names_]

@@ -78,7 +78,7 @@ class ColumnEncoding:
                 out[:, 1] = missing
 
 
-@storable(fill="float p")
+@storable(fill="any p")  # NaN where a missing number is refused
 @dataclass(frozen=True)
 class TableEncoding:
     """How a table becomes the matrix that a model is trained on.

@@ -7,7 +7,8 @@ Every candidate is judged by the leave-one-out error of its kernel ridge regress
 2. every other family from there: its own width, then a few steps of the evidence, for what is relevant to one family is nearly
    what is relevant to another;
 3. the best of them by the evidence on more rows;
-4. the best of these by the leave-one-out error itself, on rows that the evidence has not seen, where there are enough of them;
+4. the best of these by the leave-one-out error itself, on rows that the evidence has not seen, where there are enough of them,
+   and half way between both;
 5. what is left on all rows (up to a bound), with more and with less ridge.
 
 Where no candidate is clearly better than the mean of the targets, the answer is a kernel with so much ridge that
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ from kstonet.tuning.screening_ridge import ridge_fit
 from kstonet.tuning.stationary import FAMILIES, Family
 
 FEW_ROWS, MIDDLE_ROWS, MORE_ROWS, MOST_ROWS = 400, 600, 800, 1600
-THOROUGH_ROWS = 2000
+THOROUGH_ROWS = 1000
 ENOUGH_ROWS = 1500  # the leave-one-out error as a guide needs rows that have not been used yet: with 200 it misleads,
 ENOUGH_PER_SCALE = 80  # unless there are few scales to be learned
 PLENTY_PER_SCALE = 150  # where it may lead further than the evidence, which takes structure of a short range for noise
@@ -80,8 +82,8 @@ def automatic_choice(
     kernels : sequence of str
         Names of the families to choose from.
     thorough : bool
-        Whether the leave-one-out error guides the scales of three families on up to ``THOROUGH_ROWS`` rows: several times
-        the price, for a better relevance of the features.
+        Whether the leave-one-out error guides the scales of three families, for more steps and on two sets of up to
+        ``THOROUGH_ROWS`` rows: several times the price, for a better relevance of the features.
     n_jobs : int, optional
         Number of threads, as in joblib; the result does not depend on it.
 
@@ -147,10 +149,16 @@ def automatic_choice(
     if many and (n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1)):
         finalists = finalists[: FINALISTS if plenty else LAST]
         rows = THOROUGH_ROWS if thorough else MIDDLE_ROWS if plenty else MORE_ROWS
-        last = every.take(order[max(0, n - rows) :])
+        guides = [every.take(order[max(0, n - rows) :])]
+        if thorough and n > rows:
+            guides.append(every.take(order[:rows]))
         steps = PLENTY_STEPS if plenty else NEXT_STEPS
-        polished = each(lambda start: most.judge(last.learned(start, "loo", steps)), finalists)
-        finalists = polished + (each(most.judge, finalists) if n > MORE_ROWS else finalists)
+        polished = each(lambda work: most.judge(work[0].learned(work[1], "loo", steps)), product(guides, finalists))
+        of_family = {one.family.name: one for one in finalists}
+        pairs = [(of_family[one.family.name], one) for one in polished]
+        pairs += [two for two in combinations(polished, 2) if two[0].family is two[1].family]
+        blends = each(lambda pair: most.judge(pair[0].blended(pair[1])), pairs)
+        finalists = polished + blends + (each(most.judge, finalists) if n > MORE_ROWS else finalists)
 
     def settled(one: Candidate) -> Candidate | None:
         found = more.with_best_ridge(one)

@@ -33,7 +33,7 @@ class NormalFactor(Symmetric):
         return np.asarray(norm.ppf(0.5 + 0.5 * np.asarray(coverage)))
 
 
-@storable()
+@storable(df="extended")
 @dataclass(frozen=True)
 class StudentFactor(Symmetric):
     """The quantile of Student's t of variance one; of the normal distribution for infinite ``df``.
@@ -57,7 +57,7 @@ def unit_scale(df: float) -> float:
     return 1.0 if np.isinf(df) else float(np.sqrt((df - 2.0) / df))
 
 
-@storable(scores="float n | float n k")
+@storable(scores="nonnegative n | nonnegative n k", df="extended")
 @dataclass(frozen=True)
 class ConformalFactor(Symmetric):
     """Quantiles of the scores |y - mean|/std of rows the model was not fitted on (split conformal prediction).

@@ -36,7 +36,7 @@ FEW_ROWS, FOLDS_OF_FEW, FEWEST_LEFT = 1000, 10, 3  # rows of which each is judge
 MOST_GROWTH = 4.0  # in a standard deviation of the targets: a factor of 55
 
 
-@storable(covariance="float k k", scale="float k", growth="float k", span="float 2 k")
+@storable(covariance="float k k", scale="nonnegative k", df="extended", growth="float k", span="float 2 k")
 @dataclass(frozen=True)
 class NoiseModel:
     """Noise covariance of the outputs, the factor of the first layer's variance, the tails, and the growth of the noise.

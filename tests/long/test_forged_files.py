@@ -1,0 +1,29 @@
+"""100,000 forged model files: a ModelFileError or a model that answers."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+sys.path.append(str(Path(__file__).parents[1] / "persistence"))
+from forging import check_forgery, forge, stored
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return stored(tmp_path_factory.mktemp("fuzz"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("forged") / "m.kstonet"
+
+
+@settings(max_examples=100_000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_hundred_thousand_forged_files(files, place, data):
+    check_forgery(place, *forge(data.draw, *data.draw(st.sampled_from(files))))
