@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> None:
     Parameters
     ----------
     arguments : list of str, optional
-        Of the command line; by default those of the process.
+        Words of the command line; by default those of the process.
     """
     parser = argparse.ArgumentParser("kstonet demo", description="Train on embedded data, beside an SVR, and draw the result.")
     parser.add_argument("--folder", type=Path, default=Path(), help="where demo.csv and demo.png are written (default: here)")

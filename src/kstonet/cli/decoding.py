@@ -23,7 +23,7 @@ WESTERN = "cp1252"  # latin-1 with quotation marks, dashes and the euro where la
 TYPOGRAPHY = frozenset("€‚„…‘’“”•–—™\u00a0§°²³µ·«»©®±´½¼¾¿¡ºª×Œœ")
 WORD = re.compile(r"[^\W\d_]+")
 SEPARATORS = (";", "\t", "|", ",")  # the comma last: it is in numbers and names, too
-LOOKED_AT = 200  # lines that decide about the separator
+LINES_EXAMINED = 200  # lines that decide about the separator
 
 
 def decoded(content: bytes, name: str, encoding: str | None = None) -> str:
@@ -36,7 +36,7 @@ def decoded(content: bytes, name: str, encoding: str | None = None) -> str:
     ----------
     content : bytes
     name : str
-        Of the file, for messages.
+        Name of the file, for messages.
     encoding : str, optional
         As the user says.
 
@@ -133,6 +133,6 @@ def separator_of(text: str) -> str:
 def _widths(text: str, separator: str) -> list[int]:
     try:
         rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
-        return [len(row) for row in islice((row for row in rows if row), LOOKED_AT)]
+        return [len(row) for row in islice((row for row in rows if row), LINES_EXAMINED)]
     except csv.Error:  # a field beyond all bounds: not this separator
         return [1]

@@ -59,11 +59,11 @@ def with_points(
     Parameters
     ----------
     table : DataFrame
-        Of text; rows are numbered as messages name them.
+        Columns of text; rows are numbered as messages name them.
     name : str
-        Of the file, for messages.
+        Name of the file, for messages.
     separator : str
-        Of its columns: a file with commas does not mean decimal commas, unless its cells say so.
+        The character between columns: a file with commas does not mean decimal commas, unless its cells say so.
     decimal, thousands : str, optional
         As the user says.
 

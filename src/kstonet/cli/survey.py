@@ -47,7 +47,7 @@ class Survey:
 
 
 def survey(features: pd.DataFrame, *, impute: bool, categorical: list[str]) -> Survey:
-    """Look at every column of a table without its target.
+    """Examine every column of a table without its target.
 
     Parameters
     ----------

@@ -45,13 +45,13 @@ class Reading:
     ----------
     format : {"csv", "tsv", "parquet", "feather", "excel"}, optional
     encoding : str, optional
-        Of a text file.
+        Encoding of a text file.
     decimal, thousands : str, optional
         Marks in the numbers of a text file.
     na_values : tuple of str
         Cells that count as missing, besides the usual ones.
     sheet : str, optional
-        Of an Excel file: its name, or its number from 1; otherwise the first.
+        Sheet of an Excel file: its name, or its number from 1; otherwise the first.
     """
 
     format: str | None = None

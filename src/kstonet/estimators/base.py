@@ -142,6 +142,7 @@ class BaseStoNet(
                 "'auto' or positive (0, which follows the gradient only, needs sampler='sghmc')",
             ),
             **dict.fromkeys(("standardize", "warm_start"), (lambda v: isinstance(v, bool | np.bool_), "True or False")),
+            "n_jobs": (lambda v: v is None or v == -1 or whole(v), "a positive number of threads, -1 for all cores, or None"),
             "tol": (lambda v: v is None or v >= 0, "a non-negative number, or None to do all max_iter iterations"),
             "max_memory": (lambda v: v is None or v > 0, "a positive number of bytes, or None for what the machine has"),
             "callback": (lambda v: v is None or callable(v), "a function of the state of an iteration, or None"),

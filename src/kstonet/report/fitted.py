@@ -98,8 +98,7 @@ def _kernel_words(kernel: Any) -> str:
 
 
 def _seconds(model: Any) -> Markup:
-    found = {name: _spent(model, part) for part, name in PARTS.items()}
-    spent = {name: seconds for name, seconds in found.items() if seconds is not None}
+    spent = {name: seconds for part, name in PARTS.items() if (seconds := _spent(model, part)) is not None}
     total = sum(spent.values()) or 1.0
     rows = [[name, fixed(value, 2), percent(value / total, 0)] for name, value in spent.items()]
     rows.append(["all of it", fixed(total, 2), "100 %"])

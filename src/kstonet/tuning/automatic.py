@@ -115,7 +115,8 @@ def automatic_choice(
     asked = [FAMILIES[name] for name in kernels]
     families = [family for family in asked if not family.absolute or p <= MOST_FEATURES_ABSOLUTE] or asked
     lead = next((family for family in families if family.name == LEAD), families[0])
-    many = n >= FEWEST_PER_SCALE * p
+    per_scale = min(n, MOST_ROWS) / p  # of the rows that scales are learned from
+    many = per_scale >= FEWEST_PER_SCALE
     tails = heavy_tails(every.X)
     views = [None] if tails is None else [None, tails]
     openings: list[Opening] = Parallel(n_jobs=n_jobs, prefer="threads")(
@@ -139,7 +140,7 @@ def automatic_choice(
     plain.sort(key=lambda one: one.score)
     if n > FEW_ROWS:
         plain = each(more.judge, plain[:FINALISTS])
-    learned = _trusted(learned, plain, n / p)
+    learned = _trusted(learned, plain, per_scale)
     if n > FEW_ROWS:
         hopeful = [one for one in learned[:LAST] if one.score <= HOPEFUL * learned[0].score]
         learned = each(lambda start: more.judge(more.learned(start, "evidence", NEXT_STEPS)), hopeful)
