@@ -107,7 +107,7 @@ def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, class_
     Parameters
     ----------
     grams : Grams
-        Of the training rows.
+        Those of the training rows.
     given : dict
         As in :func:`fast_choice`.
     pairwise : bool
