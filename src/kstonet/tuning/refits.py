@@ -34,7 +34,7 @@ def refit_folds(n: int) -> int:
     >>> refit_folds(50), refit_folds(1000)
     (10, 0)
     """
-    return FOLDS if n < FEW_ROWS else 0
+    return FOLDS if 1 < n < FEW_ROWS else 0
 
 
 def refitted_predictions(
