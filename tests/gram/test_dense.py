@@ -99,7 +99,7 @@ def test_degenerate_data(X):
 
 def test_memory_is_estimated_before_it_is_taken():
     X = np.zeros((200_000, 1))
-    with pytest.raises(GramTooLargeError, match=r"n=200,000 rows needs 480\.4 GB.*limit.*float32.*max_memory"):
+    with pytest.raises(GramTooLargeError, match=r"n=200,000 rows needs 480\.4 GB.*float32.*limit.*max_memory"):
         DenseGram(X, make_kernel("rbf", X))
     with pytest.raises(GramTooLargeError, match=r"limit is 1\.0 MB \(max_memory\)"):
         DenseGram(X[:500], make_kernel("rbf", X), max_memory=1e6)

@@ -178,7 +178,7 @@ def test_a_network_is_stored_as_one_record(tmp_path):
     assert name == TrainedNetwork.__name__
     assert stored.keys() == {field.name for field in fields(TrainedNetwork)}
     loaded = load(tmp_path / "m.kstonet").trained_
-    assert (loaded.n_iter, loaded.residuals, loaded.history) == (3, "crossfit", model.history_)
+    assert (loaded.n_iter, loaded.residuals, loaded.history) == (3, "local", model.history_)
 
 
 @pytest.mark.parametrize("path", sorted(STORED.glob("*.kstonet")), ids=lambda path: path.stem)

@@ -69,7 +69,7 @@ def register_kernel(name: str, kernel: Callable[..., Kernel], **fixed: Any) -> N
     known = _KERNELS.get(name)
     require_free("kernel", name, None if known is None else known.make, kernel)
     if isinstance(kernel, type) and RECORDS.get(kernel.__name__) is not kernel:  # it may have said more of its fields itself
-        storable()(kernel)
+        storable(squash="extended")(kernel)  # infinite for features that are not drawn in
     _KERNELS[name] = _Entry(kernel, fixed)
 
 
