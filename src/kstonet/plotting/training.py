@@ -70,7 +70,7 @@ class TrainingPathDisplay(Display):
     >>> model = KStoNetRegressor(max_iter=5, random_state=0).fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
     >>> display = TrainingPathDisplay.from_estimator(model, parts=True)
     >>> len(display.validation_.get_ydata()), sorted(display.bars_)
-    (5, ['first layer', 'impute', 'regressions'])
+    (5, ['choice', 'first layer', 'impute', 'intervals', 'regressions'])
 
     From records:
 
