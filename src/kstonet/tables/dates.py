@@ -112,12 +112,11 @@ class DateColumn:
         """Moments of texts; only where the year is last can the day be first."""
         import pandas as pd
 
+        labels, texts = texts.index, texts.reset_index(drop=True)  # labels need not be unique
         day_first = texts.str.fullmatch(YEAR_LAST.pattern).fillna(False).astype(bool) & self.day_first
-        parts = [
-            pd.to_datetime(texts[own], dayfirst=first, format="mixed")
-            for own, first in ((day_first, True), (~day_first, False))
-        ]
-        return pd.concat([part for part in parts if len(part)]).reindex(texts.index)
+        parts = {True: texts[day_first], False: texts[~day_first]}
+        moments = [pd.to_datetime(part, dayfirst=first, format="mixed") for first, part in parts.items() if len(part)]
+        return pd.concat(moments).sort_index().set_axis(labels)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
