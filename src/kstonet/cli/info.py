@@ -17,17 +17,11 @@ from kstonet.cli import options
 from kstonet.cli.output import grid, session, titled
 from kstonet.cli.scores import TITLES
 from kstonet.cli.training import ChosenValues, choice_of, plain
+from kstonet.estimators.display import INTERVALS
 from kstonet.persistence import read_metadata
 from kstonet.tables import TableEncoder
 from kstonet.tables.columns import CATEGORY
 from kstonet.tuning.summary import chosen_words
-
-#: Words for the residuals that intervals were learnt from.
-INTERVALS = {
-    None: "none",
-    "crossfit": "from cross-fitted residuals",
-    "local": "from cross-fitted residuals, with noise that depends on the features",
-}
 
 
 def info(
