@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 WIDTH = 24
+NOTEBOOK_WIDTH = 120  # characters
 
 
 class Bar:
@@ -84,6 +85,7 @@ class Bar:
             after = f"  {', '.join([duration(spent), *left])}" + (f", then {self._last}" if alike < to_come else "")
         if moves():  # a line that wraps cannot move
             text = text[: max(0, _room() - len(before) - len(after))]
+            return f"{before}{text}{after}"[: max(0, _room())]
         return before + text + after
 
 
@@ -139,8 +141,8 @@ def moves() -> bool:
 
 
 def _room() -> int:
-    """Characters of a line that does not wrap."""
-    return shutil.get_terminal_size().columns - 1
+    """Characters of a line that does not wrap; in a notebook it may."""
+    return NOTEBOOK_WIDTH if _in_notebook() else shutil.get_terminal_size().columns - 1
 
 
 def _rewrite(line: str) -> None:
