@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from kstonet._arrays import Array, to_numpy
+
 MOST_ROWS = 800  # of a margin set: beyond it evenly spaced ones, so that a variance costs at most their square
 ROUNDING = 1e-10  # of k(z, z): what is left of it where the margin set explains a row, as with kernels of finite rank
 JITTERS = (0.0, *(10.0**power for power in range(-13, -3)))  # of the mean diagonal: duplicates make K_MM singular
@@ -56,11 +58,11 @@ class MarginFactor:
             "your kernel a kernel? residuals=None trains without intervals."
         )
 
-    def variance(self, values: np.ndarray, diagonal: np.ndarray, *, intercept: bool = True) -> np.ndarray:
+    def variance(self, values: Array, diagonal: np.ndarray, *, intercept: bool = True) -> np.ndarray:
         """σ_f² at rows with the kernel values ``values`` (rows, all columns) and ``diagonal`` k(z, z)."""
         if not len(self.columns):
             return np.array(diagonal, dtype=np.float64)
-        half = solve_triangular(self.factor, values[:, self.columns].T, lower=True, check_finite=False)
+        half = solve_triangular(self.factor, to_numpy(values[:, self.columns]).T, lower=True, check_finite=False)
         variance = diagonal - (half**2).sum(axis=0)
         variance = np.where(variance > ROUNDING * diagonal, variance, 0.0)
         if intercept:
