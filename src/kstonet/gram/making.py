@@ -12,7 +12,7 @@ from kstonet.gram.base import Gram
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
-from kstonet.gram.low_rank import LowRank
+from kstonet.gram.low_rank_options import LowRank
 from kstonet.gram.planning import choose_solver
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from kstonet._arrays import Array, astype, machine_epsilon, to_numpy
-from kstonet.gram.cholesky import NotPositiveDefiniteError
+from kstonet.gram.cholesky import NotPositiveDefiniteError, with_jitter
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
@@ -131,15 +131,18 @@ class TorchGram(DenseGram):
         """
         matrix, chosen = self._matrix, torch.as_tensor(rows, device=self._matrix.device)
         enough = self._mixed and float(ridges.min()) > 4 * machine_epsilon(torch.float32) * self._norm_bound
-        for precision in (torch.float32, torch.float64) if enough else (torch.float64,):
-            for jitter in (0.0,) if precision == torch.float32 else JITTERS:
-                work = torch.empty((len(rows), len(rows)), dtype=precision, device=matrix.device)
-                work[...] = matrix if len(rows) == self.n else matrix[chosen][:, chosen]
-                scale = float(work.diagonal().mean())
-                work.diagonal().add_(torch.as_tensor(ridges + jitter * scale, dtype=precision, device=matrix.device))
-                with contextlib.suppress(NotPositiveDefiniteError):
-                    return _TorchCholesky(work).factor
-        raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite; use a valid kernel.")
+
+        def factored(jitter: float, precision: torch.dtype = torch.float64) -> torch.Tensor:
+            work = torch.empty((len(rows), len(rows)), dtype=precision, device=matrix.device)
+            work[...] = matrix if len(rows) == self.n else matrix[chosen][:, chosen]
+            work.diagonal().add_(torch.as_tensor(ridges + jitter, dtype=precision, device=matrix.device))
+            return _TorchCholesky(work).factor
+
+        if enough:
+            with contextlib.suppress(NotPositiveDefiniteError):
+                return factored(0.0, torch.float32)
+        scale = float(matrix.diagonal()[chosen].mean())
+        return with_jitter(factored, scale, JITTERS, "the kernel matrix is not positive semi-definite; use a valid kernel.")
 
     @staticmethod
     def _available_memory(X: Array) -> int:
