@@ -245,8 +245,10 @@ class _Training:
 
         def prepared(residuals: str) -> TrainedNetwork:
             uncertainty = NetworkUncertainty.of(model.expansion, states, self.inputs, problem.outputs, problem.weights)
-            calibration = problem.targets.calibration(end, uncertainty, residuals)
-            return replace(model, residuals=residuals, uncertainty=uncertainty, calibration=calibration)
+            known = replace(model, residuals=residuals, uncertainty=uncertainty)
+            there = known.on(problem.grams.device).uncertainty
+            assert there is not None
+            return replace(known, calibration=problem.targets.calibration(end, there, residuals))
 
         try:
             finished = prepared(residuals)

@@ -332,6 +332,22 @@ class BaseStoNet(
         check_is_fitted(self)
         return self._read(X)
 
+    @property
+    def _network(self) -> TrainedNetwork:
+        """The trained network, with its predictions on ``device``; on the CPU, with a warning, where that is not usable."""
+        device = getattr(self, "device", None)
+        if device is None:
+            return self.trained_
+        held: tuple[TrainedNetwork, str, TrainedNetwork] | None = getattr(self, "_placed", None)
+        if held is None or held[0] is not self.trained_ or held[1] != device:
+            try:
+                placed = self.trained_.on(device)
+            except (ImportError, ValueError) as error:
+                warnings.warn(f"{error} Predictions are made on the CPU.", UserWarning, stacklevel=4)
+                placed = self.trained_
+            self._placed = held = (self.trained_, device, placed)
+        return held[2]
+
     def _refuse_training_rows(self, X: np.ndarray) -> None:
         """Refuse rows of the training for a calibration: the model predicts them too well.
 
@@ -363,7 +379,7 @@ class BaseStoNet(
         ndarray of shape (n_samples, hidden_layer_sizes[-1])
         """
         X = self._check_X(X)
-        return self.trained_.transform(X)
+        return self._network.transform(X)
 
     @property
     def history_(self) -> list[dict[str, Any]]:
@@ -384,7 +400,7 @@ class BaseStoNet(
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        for name in ("_resume", "_X_fit"):  # the training problem: a stored model predicts, it does not resume
+        for name in ("_resume", "_X_fit", "_placed"):  # a stored model predicts, it does not resume, wherever it is
             state.pop(name, None)
         return state
 

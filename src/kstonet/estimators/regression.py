@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -97,7 +98,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
             distribution = self.predict_dist(X)
             return distribution.mean, distribution.std if return_std else distribution.covariance
         X = self._check_X(X)
-        return self.trained_.mean(X)
+        return self._network.mean(X)
 
     def predict_dist(self, X: Any, order: int = 1) -> PredictiveDistribution:
         """The predictive distribution of new observations.
@@ -117,7 +118,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         if order not in (1, 2):
             raise ValueError(f"order={order!r} must be 1 or 2.")
         X = self._check_X(X)
-        return self.trained_.distribution(X, order)
+        return self._network.distribution(X, order)
 
     def predict_interval(self, X: Any, coverage: Any = 0.95, kind: str = "prediction", *, groups: Any = None) -> np.ndarray:
         """Intervals for new observations, or for their mean.
@@ -139,7 +140,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         of their own after the first
         """
         X = self._check_X(X)
-        return self.trained_.interval(X, coverage, kind, None if groups is None else _groups(groups, len(X)))
+        return self._network.interval(X, coverage, kind, None if groups is None else _groups(groups, len(X)))
 
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> np.ndarray:
         """Quantiles of new observations, shape (n_samples, n_quantiles) or (n_samples, n_targets, n_quantiles)."""
@@ -190,7 +191,8 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         elif weight is not None or groups is not None:
             name = "groups" if weight is None else "weight"
             raise ValueError(f"{name} is given without rows: {name} belongs to the rows X and y of a calibration.")
-        self.trained_ = self.trained_.calibrated(X, y, weight, groups)
+        found = self._network.calibrated(X, y, weight, groups).calibration
+        self.trained_ = replace(self.trained_, calibration=found)
         return self
 
 

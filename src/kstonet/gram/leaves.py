@@ -6,10 +6,12 @@ a leaf the kernel is kept as it is; between leaves it is that of the landmarks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kstonet._arrays import Array, like, to_numpy
 from kstonet._records import storable
 from kstonet.gram.expansion import ExpansionPart
 from kstonet.gram.kernels import Kernel
@@ -128,7 +130,12 @@ class LeafPart(ExpansionPart):
         """All training rows are kept."""
         return np.arange(len(self.rows))
 
-    def values(self, X: np.ndarray, features: np.ndarray) -> np.ndarray:
+    def placed(self, place: Callable[[np.ndarray], Array]) -> LeafPart:
+        """The part with its arrays where ``place`` puts them; rows are told their leaf on the CPU."""
+        names = ("basis", "coef", "rows", "leaf_coef", "corrections")
+        return replace(self, **{name: place(getattr(self, name)) for name in names})
+
+    def values(self, X: np.ndarray, features: Array) -> np.ndarray:
         """The functions at rows whose features are given, shape (iterates, rows, units)."""
         values = super().values(X, features)
         iterates, units, _ = self.coef.shape
@@ -136,10 +143,10 @@ class LeafPart(ExpansionPart):
         for leaf in np.unique(leaf_of):
             new, own = np.flatnonzero(leaf_of == leaf), slice(self.starts[leaf], self.starts[leaf + 1])
             assert self.kernel is not None
-            local = np.asarray(self.kernel(X[new], self.rows[own]))
+            local = self.kernel(like(self.rows, X[new]), self.rows[own])
             flat = local @ self.leaf_coef[:, :, own].reshape(iterates * units, -1).T
             flat += features[new] @ self.corrections[leaf].reshape(iterates * units, -1).T
-            values[:, new] += flat.reshape(len(new), iterates, units).swapaxes(0, 1)
+            values[:, new] += to_numpy(flat).reshape(len(new), iterates, units).swapaxes(0, 1)
         return values
 
     def contradicts(self) -> bool:

@@ -101,9 +101,9 @@ class Kernel:
         """What prediction keeps of the training rows ``used``."""
         return X[used]
 
-    def features(self, X: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    def features(self, X: Array, basis: Array) -> Array:
         """Kernel values of new rows against what :meth:`basis` kept, shape (rows, q)."""
-        return np.asarray(self(X, basis)) if len(basis) else np.empty((len(X), 0))
+        return self(X, basis) if len(basis) else X[:, :0]
 
     def graph_values(self, x: GraphValue, basis: np.ndarray) -> GraphValue:
         """k(y, x) in an ONNX graph, for the rows of ``basis`` (q, p) and the columns of x (p, n); shape (q, n)."""

@@ -192,7 +192,8 @@ def make_kernel(
             )
         if getattr(entry.make, "precomputed", False):
             raise ValueError(f"length_scale has no meaning with kernel={kernel!r}: scale the features yourself.")
-        X = X / like(X, length_scale)
+        if isinstance(gamma, str) and "gamma" in entry.parameters:  # a number needs no second copy of the rows
+            X = X / like(X, length_scale)
         length_scale = tuple(length_scale.tolist())
     unknown = parameters.keys() - entry.parameters
     if unknown:
