@@ -24,6 +24,8 @@ from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import TrainingEnd
 from kstonet.uncertainty.network import NetworkUncertainty
 
+SAMPLED = 200  # training rows that a model keeps to average over; root mean squares are then known to about 5 %
+
 
 @dataclass(frozen=True)
 class Resumption:
@@ -221,6 +223,7 @@ class _Training:
             chosen=self.settings.chosen,
             choice=self.settings.choice,
             plan=None if self.plan is None else self.plan.after(self.problem.grams.held.values()),
+            sample=_sample(self.problem),
         )
 
     def _exact(self, states: Sequence[IROState]) -> list[IROState]:
@@ -270,6 +273,18 @@ def _validation(
 ) -> dict[str, float]:
     prediction = forward_above(network.uppers, first)[-1]
     return {"validation_loss": network.head.loss(prediction, outputs), "validation_score": score(prediction, outputs)}
+
+
+def _sample(problem: Problem) -> np.ndarray | None:
+    """Some of the training rows, drawn by their weights; None where X holds kernel values."""
+    if problem.rows.pairwise:
+        return None
+    n, weights = len(problem.X), problem.weights
+    if n <= SAMPLED:
+        return problem.X
+    share = None if weights is None else weights / weights.sum()
+    chosen = np.random.default_rng(0).choice(n, SAMPLED, replace=False, p=share)
+    return np.asarray(problem.X[np.sort(chosen)])
 
 
 def _note_shape(sizes: tuple[int, ...], outputs: int) -> None:

@@ -26,6 +26,7 @@ from kstonet._checks import check_range, require, whole
 from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
 from kstonet.estimators.inputs import TableInputMixin
+from kstonet.estimators.interpretation import InterpretationMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.imputation import SAMPLERS
@@ -53,7 +54,13 @@ class Choice:
 
 
 class BaseStoNet(
-    TableInputMixin, CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    TableInputMixin,
+    InterpretationMixin,
+    CallbackSupportMixin,
+    DocumentationLink,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Everything the estimators share. Subclasses say what the first layer is, and what is predicted."""
 

@@ -277,7 +277,15 @@ class BaseKStoNetCV(TableInputMixin, DocumentationLink, ClassNamePrefixFeaturesO
         return router
 
     transform = _of_best(KStoNetRegressor.transform)
+    predict_gradient = _of_best(KStoNetRegressor.predict_gradient)
+    feature_importance = _of_best(KStoNetRegressor.feature_importance)
     calibrate = _of_best(KStoNetRegressor.calibrate)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Of the best estimator."""
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.feature_importances_)
 
     @property
     def _n_features_out(self) -> int:
