@@ -279,6 +279,7 @@ class BaseKStoNetCV(TableInputMixin, DocumentationLink, ClassNamePrefixFeaturesO
     transform = _of_best(KStoNetRegressor.transform)
     predict_gradient = _of_best(KStoNetRegressor.predict_gradient)
     feature_importance = _of_best(KStoNetRegressor.feature_importance)
+    sufficient_directions = _of_best(KStoNetRegressor.sufficient_directions)
     calibrate = _of_best(KStoNetRegressor.calibrate)
 
     @property

@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from kstonet.interpretation import FeatureImportance, feature_importance, outer_product
+from kstonet._checks import require, whole
+from kstonet.interpretation import (
+    FeatureImportance,
+    SufficientReduction,
+    feature_importance,
+    outer_product,
+    sufficient_reduction,
+)
 from kstonet.interpretation.importance import shares
 from kstonet.tables.encoding import TableEncoding
+from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
 
 
@@ -86,6 +94,51 @@ class InterpretationMixin:
         encoding: TableEncoding | None = getattr(self, "encoding_", None)
         encoded = names if encoding is None else encoding.output_names(names)
         return feature_importance(self.trained_, rows, self._owners(), names, encoded)
+
+    def sufficient_directions(self, X: Any, y: Any = None, *, n_directions: int | str = "auto") -> SufficientReduction:
+        """The few directions of X through which the prediction follows it: sufficient dimension reduction by gradients.
+
+        They are the leading eigenvectors of the average gradient outer product of the network. d of them are taken to suffice
+        where kernel ridge regressions on one or two more have no smaller leave-one-out errors, by a paired test at 1 %.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to average over, such as the training rows.
+        y : array-like, optional
+            Their targets, which ``n_directions="auto"`` needs.
+        n_directions : int or "auto", default="auto"
+            Number of directions; "auto" finds it by the tests.
+
+        Returns
+        -------
+        SufficientReduction
+            ``directions``, ``eigenvalues``, ``tests``, and ``transform`` for rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kstonet import KStoNetRegressor
+        >>> X = np.random.default_rng(0).normal(size=(300, 4))
+        >>> y = np.sin(X @ [0.6, 0.8, 0.0, 0.0])
+        >>> model = KStoNetRegressor(random_state=0).fit(X, y)
+        >>> reduction = model.sufficient_directions(X, y)
+        >>> reduction.n_directions, np.abs(reduction.directions[:, 0]).round(1)
+        (1, array([0.6, 0.8, 0. , 0. ]))
+        """
+        rows = self._check_X(X)
+        network = self.trained_
+        if n_directions == "auto":
+            if y is None:
+                raise ValueError("n_directions='auto' tests how many directions suffice and needs the targets y; give them.")
+            given = np.asarray(y)
+            check_consistent_length(rows, given)
+            if isinstance(network.targets, ClassTargets) and len(network.targets.unknown(given)):
+                raise ValueError(f"y holds {network.targets.unknown(given)[0]!r}, a class the model was not fitted on.")
+            columns = network.targets.judged(network.targets.outputs(given), None)
+            return sufficient_reduction(network, network.scaler.forward(rows), columns)
+        require("n_directions", n_directions, lambda v: whole(v) and v <= rows.shape[1], "'auto' or at most the columns of X")
+        return sufficient_reduction(network, network.scaler.forward(rows), None, int(n_directions))
 
     @property
     def feature_importances_(self) -> np.ndarray:
