@@ -12,13 +12,14 @@ import numpy as np
 from scipy.special import expit
 
 from kstonet._records import storable
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.making import expansion_on
 from kstonet.gram.planning import Plan
 from kstonet.layers.base import UpperLayer
 from kstonet.layers.moments import Moments
-from kstonet.network import forward_above
+from kstonet.network import forward_above, jacobian_above
 from kstonet.scaling import Scaler
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
@@ -29,7 +30,7 @@ from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.prediction_sets import set_scores, set_thresholds
 
 
-@storable(history="any", chosen="any", choice="any")
+@storable(history="any", chosen="any", choice="any", sample="float s p")
 @dataclass(frozen=True)
 class TrainedNetwork:
     """What a training leaves behind.
@@ -62,6 +63,8 @@ class TrainedNetwork:
         How they were chosen: "reason" in words and "table", what was tried.
     plan : Plan, optional
         How the training held its kernel matrix, and why; None without one.
+    sample : ndarray of shape (s, p), optional
+        Some of the training rows, standardised: what is said of the columns of the data is averaged over them.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class TrainedNetwork:
     chosen: dict[str, Any] = field(default_factory=dict)
     choice: dict[str, Any] = field(default_factory=dict)
     plan: Plan | None = None
+    sample: np.ndarray | None = None
 
     # -- facts ---------------------------------------------------------------------------------------------------------------
 
@@ -169,6 +173,32 @@ class TrainedNetwork:
         if isinstance(self.targets, ClassTargets):
             return self.proba(X)
         return self.targets.in_units(self.outputs(X).mean(axis=0))
+
+    def gradient(self, X: np.ndarray) -> np.ndarray:
+        """Gradients of :meth:`mean`, in its units and those of X: (n, p) of a single number, else (n, outputs, p)."""
+        gradients = np.asarray(self.standard_gradient(self.scaler.forward(X)) / self.scaler.scale)
+        return gradients[:, 0] if isinstance(self.targets, NumericTargets) and self.targets.single else gradients
+
+    def standard_gradient(self, rows: np.ndarray) -> np.ndarray:
+        """The same with respect to standardised rows, of shape (n, outputs, p), in blocks of bounded memory.
+
+        The chain rule ends in one kernel expansion whose coefficients differ from row to row: the sum over iterates and units
+        of their coefficients times ∂ mean / ∂ unit.
+        """
+        outputs = self.targets.n_outputs
+        gradients = np.empty((len(rows), outputs, len(self.scaler.mean)))
+        width = max(part.width for part in self.expansion.parts)
+        for block in row_blocks(len(rows), (4 + 2 * outputs) * width + 2 * outputs**2 * len(self.uppers)):
+            ((_, firsts, _),) = self.expansion.blocks(rows[block])  # a block of these is larger
+            values = [forward_above(layers, first) for layers, first in zip(self.uppers, firsts, strict=True)]
+            pull = self.targets.derivatives(np.stack([own[-1] for own in values]), self.temperature)
+            above = np.stack([jacobian_above(layers, own) for layers, own in zip(self.uppers, values, strict=True)])
+            gradients[block] = self.expansion.pulled(rows[block], pull[..., -above.shape[2] :] @ above)
+        return gradients
+
+    def iterate(self, t: int) -> TrainedNetwork:
+        """One of the averaged iterates alone; it gives means, probabilities and gradients."""
+        return replace(self, expansion=self.expansion.iterate(t), uppers=self.uppers[t : t + 1], uncertainty=None)
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """The last hidden layer (before its activation) of the last iterate: a sufficient reduction of X."""

@@ -29,6 +29,7 @@ from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
 from kstonet.estimators.display import FittedDisplayMixin
 from kstonet.estimators.inputs import TableInputMixin
+from kstonet.estimators.interpretation import InterpretationMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.imputation import SAMPLERS
@@ -58,6 +59,7 @@ class Choice:
 class BaseStoNet(
     FittedDisplayMixin,
     TableInputMixin,
+    InterpretationMixin,
     CallbackSupportMixin,
     DocumentationLink,
     ClassNamePrefixFeaturesOutMixin,

@@ -277,6 +277,24 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
         out = np.concatenate([values[0] for _, values, _ in self.expansion().blocks(X)])
         return out[:, 0] if self._single_target else out
 
+    def predict_gradient(self, X: Any) -> np.ndarray:
+        """Gradients of :meth:`predict` with respect to the columns of X, in closed form.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to differentiate at.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_encoded) or (n_samples, n_targets, n_encoded)
+            One derivative for each column that X becomes: the columns of X themselves where all are numbers.
+        """
+        check_is_fitted(self)
+        (part,) = self.expansion().parts
+        gradients = np.asarray(self.kernel_.gradient(self._read(X), part.basis, part.coef[0]))
+        return gradients[:, 0] if self._single_target else gradients
+
     def expansion(self) -> Expansion:
         """The fitted functions at new rows: their support vectors and coefficients."""
         check_is_fitted(self)

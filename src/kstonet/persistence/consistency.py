@@ -29,9 +29,15 @@ def within(indices: np.ndarray, below: int) -> bool:
 
 def check_kernel(kernel: Kernel | None, features: int) -> None:
     """Length scales and spreads go with the features."""
-    scale, squash = (None, None) if kernel is None else (kernel.length_scale, kernel.squash)
-    expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
+    if kernel is None:
+        return
+    scale, squash, projection = kernel.length_scale, kernel.squash, kernel.projection
     expect(squash is None or len(squash) == features, "the kernel has not one spread per feature")
+    if projection is not None:
+        expect(len(projection) == features, "the kernel has not one row of its projection per feature")
+        expect(len(set(map(len, projection))) == 1 and len(projection[0]) > 0, "the projection of the kernel is no matrix")
+        features = len(projection[0])
+    expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
     expect(squash is None or all(spread > 0 for _, spread in squash), "the spread of a feature is not positive")
     expect(scale is None or min(scale) > 0, "a length scale is not positive")
     expect(getattr(kernel, "gamma", 1.0) > 0, "the kernel has a gamma that is not positive")
@@ -78,6 +84,7 @@ def check_trained(network: TrainedNetwork, features: int) -> None:
         expect(network.targets.classes.ndim == 1 and len(network.targets.classes) >= 2, "there are not two classes or more")
     outputs = network.targets.n_outputs
     expect(len(network.scaler.mean) == features, "X is standardised with another number of features")
+    expect(network.sample is None or network.sample.shape[1] == features, "the rows it keeps have other features")
     check_expansion(network.expansion, features)
     iterates, units = network.expansion.intercept.shape
     expect(len(network.uppers) == iterates, "iterates of the first layer and of the others differ in number")
