@@ -320,7 +320,7 @@ class BaseStoNet(
         check_is_fitted(self)
         return self._read(X)
 
-    def _refuse_training_rows(self, X: np.ndarray) -> None:
+    def _refuse_training_rows(self, X: np.ndarray, user: str = "calibrate") -> None:
         """Refuse rows of the training for a calibration: the model predicts them too well.
 
         A stored model knows the rows it kept for prediction. Equal rows tell nothing where features take few values.
@@ -335,7 +335,7 @@ class BaseStoNet(
         share = float(rows_in(trained.scaler.forward(X), known).mean())
         if share > 0.5:
             raise ValueError(
-                f"calibrate: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
+                f"{user}: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
                 " the intervals would be too short. Give rows that were not in fit, or call calibrate() without rows."
             )
 
