@@ -23,11 +23,12 @@ from kstonet.network import forward_above, jacobian_above
 from kstonet.scaling import Scaler
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
-from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, SkewedFactor
+from kstonet.uncertainty.conformal import NormalFactor
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution, probabilities
 from kstonet.uncertainty.logits import best_temperature, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.prediction_sets import set_scores, set_thresholds
+from kstonet.uncertainty.regions import PredictiveRegion
 
 
 @storable(history="any", chosen="any", choice="any", sample="float s p")
@@ -230,7 +231,7 @@ class TrainedNetwork:
         if local is not None:
             parts = {source: local[:, :, None] * part * local[:, None, :] for source, part in parts.items()}
         means = targets.scaler.backward(moments.mean)
-        return PredictiveDistribution(means, parts, targets.single, noise.df, self.calibration.factor)
+        return PredictiveDistribution(means, parts, targets.single, noise.df, self.calibration.factor, self.calibration.joint)
 
     def interval(
         self, X: np.ndarray, coverage: Any = 0.95, kind: str = "prediction", groups: np.ndarray | None = None
@@ -246,13 +247,31 @@ class TrainedNetwork:
             return distribution.of_mean.interval(coverage)
         bounds = distribution.interval(coverage)
         if groups is not None:
-            assert isinstance(self.calibration, IntervalCalibration)
-            if self.calibration.groups is None:
-                raise ValueError("groups are given, but the model was not calibrated by groups: calibrate(X, y, groups=...).")
-            for label, factor in zip(self.calibration.groups, self.calibration.group_factors, strict=True):
+            calibration = self._by_groups()
+            assert calibration.groups is not None
+            for label, factor in zip(calibration.groups, calibration.group_factors, strict=True):
                 rows = np.flatnonzero(groups == label)
                 bounds[rows] = distribution.take(rows, factor).interval(coverage)
         return bounds
+
+    def region(self, X: np.ndarray, coverage: Any = 0.95, groups: np.ndarray | None = None) -> PredictiveRegion:
+        """Ellipsoids that hold all targets of a new observation; with the ``groups`` of the rows as for intervals."""
+        distribution = self.distribution(X)
+        found = distribution.region(coverage)
+        if groups is not None:
+            calibration = self._by_groups()
+            assert calibration.groups is not None
+            radius = found.radius.copy()
+            for label, joint in zip(calibration.groups, calibration.group_joints, strict=True):
+                radius[groups == label] = joint.factor.tails(probabilities("coverage", coverage))[1][:, 0]
+            found = replace(found, radius=radius)
+        return found
+
+    def _by_groups(self) -> IntervalCalibration:
+        assert isinstance(self.calibration, IntervalCalibration)
+        if self.calibration.groups is None:
+            raise ValueError("groups are given, but the model was not calibrated by groups: calibrate(X, y, groups=...).")
+        return self.calibration
 
     # -- classification ------------------------------------------------------------------------------------------------------
 
@@ -316,18 +335,14 @@ class TrainedNetwork:
         distribution = self.distribution(X)
         assert isinstance(self.calibration, IntervalCalibration)
         errors = y.reshape(distribution.means.shape) - distribution.means
-        skewed = weight is None and isinstance(self.calibration.factor, SkewedFactor)
-        factor = (
-            SkewedFactor.of(errors, distribution.deviations)
-            if skewed
-            else ConformalFactor.of(errors, distribution.deviations, weight=weight)
-        )
-        labels = None if groups is None else np.unique(groups)
-        own = [] if labels is None else [np.flatnonzero(groups == label) for label in labels]
-        weights = [None if weight is None else weight[rows] for rows in own]
-        parts = zip(own, weights, strict=True)
-        factors = tuple(ConformalFactor.of(errors[rows], distribution.deviations[rows], weight=w) for rows, w in parts)
-        return replace(self, calibration=replace(self.calibration, factor=factor, groups=labels, group_factors=factors))
+        return replace(self, calibration=self.calibration.of_rows(errors, distribution, weight, groups))
+
+    def updated(self, X: np.ndarray, y: np.ndarray, step: float | str = "auto") -> TrainedNetwork:
+        """The network whose intervals have adapted to rows of a series, in the order of their arrival."""
+        distribution = self.distribution(X)
+        assert isinstance(self.calibration, IntervalCalibration)
+        errors = y.reshape(distribution.means.shape) - distribution.means
+        return replace(self, calibration=self.calibration.after(errors, distribution, step))
 
     def _own_calibration(self) -> IntervalCalibration | ProbabilityCalibration:
         calibration = self.calibration
@@ -338,4 +353,4 @@ class TrainedNetwork:
             )
         if isinstance(calibration, ProbabilityCalibration):
             return replace(calibration, temperature=out_of_sample_temperature(*calibration.out_of_sample), given=None)
-        return replace(calibration, factor=calibration.out_of_sample, groups=None, group_factors=())
+        return calibration.of_fit()

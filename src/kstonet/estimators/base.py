@@ -350,7 +350,7 @@ class BaseStoNet(
             self._placed = held = (self.trained_, device, placed)
         return held[2]
 
-    def _refuse_training_rows(self, X: np.ndarray) -> None:
+    def _refuse_training_rows(self, X: np.ndarray, user: str = "calibrate") -> None:
         """Refuse rows of the training for a calibration: the model predicts them too well.
 
         A stored model knows the rows it kept for prediction. Equal rows tell nothing where features take few values.
@@ -365,7 +365,7 @@ class BaseStoNet(
         share = float(rows_in(trained.scaler.forward(X), known).mean())
         if share > 0.5:
             raise ValueError(
-                f"calibrate: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
+                f"{user}: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
                 " the intervals would be too short. Give rows that were not in fit, or call calibrate() without rows."
             )
 

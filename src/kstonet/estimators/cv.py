@@ -364,6 +364,7 @@ class KStoNetRegressorCV(MultiOutputMixin, RegressorMixin, BaseKStoNetCV):  # no
 
     predict = _of_best(KStoNetRegressor.predict)
     predict_interval = _of_best(KStoNetRegressor.predict_interval)
+    predict_region = _of_best(KStoNetRegressor.predict_region)
     predict_dist = _of_best(KStoNetRegressor.predict_dist)
     predict_quantiles = _of_best(KStoNetRegressor.predict_quantiles)
     predict_var = _of_best(KStoNetRegressor.predict_var)

@@ -106,37 +106,52 @@ class NoiseModel:
         """Of the outputs (n, k), from the means and the variances of the recursion."""
         return np.asarray(np.diagonal(self.noise(means), axis1=1, axis2=2) + self.scale * first + other)
 
-    def left_out_variances(
+    def left_out(
         self,
         residuals: np.ndarray,
         means: np.ndarray,
         first: np.ndarray,
         other: np.ndarray,
         sample_weight: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Variances (n, k) of the rows this model was fitted on, each from a model that was fitted without it.
+    ) -> list[tuple[np.ndarray, NoiseModel]]:
+        """Parts of the rows this model was fitted on, each with a model that was fitted without it.
 
         Noise, scale and growth that are fitted to few residuals make just these look small beside their variances; new rows
-        have no such luck. From ``FEW_ROWS`` on that makes no difference, and the variances are the model's own.
+        have no such luck. From ``FEW_ROWS`` on that makes no difference, and all rows have this model.
         """
         n = len(residuals)
+        everything = [(np.ones(n, dtype=bool), self)]
         if not FEWEST_LEFT < n < FEW_ROWS:
-            return self.variances(means, first, other)
-        found = np.empty_like(means)
+            return everything
+        found = []
         for fold in range(FOLDS_OF_FEW):
             hidden = np.arange(n) % FOLDS_OF_FEW == fold
             kept = ~hidden
             weights = None if sample_weight is None else sample_weight[kept]
             if weights is not None and not weights.any():
-                return self.variances(means, first, other)
+                return everything
             without = NoiseModel.of_residuals(residuals[kept], means[kept], first[kept], other[kept], weights, self.df)
-            found[hidden] = without.variances(means[hidden], first[hidden], other[hidden])
+            found.append((hidden, without))
         return found
+
+    def covariances(self, means: np.ndarray, parts: dict[str, np.ndarray]) -> np.ndarray:
+        """Of the outputs (n, k, k), from the means and the covariances of the recursion by source."""
+        return np.asarray(self.noise(means) + sum(self.scaled(parts).values()))
 
     def scaled(self, parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The covariances (n, k, k) by source, the first layer's with its scale."""
         root = np.sqrt(self.scale)
         return parts | {FIRST_LAYER: root[:, None] * parts[FIRST_LAYER] * root}
+
+
+def left_out_variances(
+    left_out: list[tuple[np.ndarray, NoiseModel]], means: np.ndarray, first: np.ndarray, other: np.ndarray
+) -> np.ndarray:
+    """Variances (n, k) of the rows, each from the model without it: see :meth:`NoiseModel.left_out`."""
+    found = np.empty_like(means)
+    for part, model in left_out:
+        found[part] = model.variances(means[part], first[part], other[part])
+    return found
 
 
 @dataclass
