@@ -19,7 +19,7 @@ from model_files import LABELS, NEW, X, Y, quick
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
 from kstonet.gram import LowRank
 from kstonet.gram.kernels import Exponential
-from kstonet.layers import heads
+from kstonet.layers import heads, linear
 from kstonet.persistence import ModelFileError, load, save
 from kstonet.storage import container
 from kstonet.uncertainty.conformal import NormalFactor
@@ -94,6 +94,7 @@ def models() -> list[Any]:
             quick(KStoNetRegressor, kernel=[Exponential((1.0, 2.0, 3.0)), "linear"], residuals=None).fit(X, Y[:, 0]),
             quick(KStoNetRegressor, **RIDGE, residuals="local").fit(MANY, MANY[:, 0] + SKEWED * np.exp(MANY[:, 1])),
             _of_many_classes(),
+            _of_many_features(),
             _of_normal_errors(),
         ]
 
@@ -102,6 +103,12 @@ def _of_many_classes() -> Any:
     """A classifier with more coefficients than have a joint covariance."""
     with mock.patch.object(heads, "LARGEST_INFORMATION", 5):
         return quick(KStoNetClassifier, **RIDGE).fit(X, LABELS)
+
+
+def _of_many_features() -> Any:
+    """A linear regressor with more coefficients than have a covariance matrix."""
+    with mock.patch.object(linear, "LARGEST_COVARIANCE", 1):
+        return quick(StoNetRegressor, hidden_layer_sizes=(3,)).fit(X, Y[:, 0])
 
 
 def _of_normal_errors() -> Any:

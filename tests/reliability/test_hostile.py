@@ -77,6 +77,11 @@ TABLE: dict[str, tuple[Any, ...]] = {
     **{f"n = {n}": (KStoNetRegressor, X[:n], Y[:n], {}) for n in (1, 2, 3)},
     "n = 2, classes": (KStoNetClassifier, X[:2], [0, 1], {}),
     "p = 10,000": (KStoNetRegressor, WIDE, Y[:12], {}),
+    **{
+        f"p = 10,000, linear, {penalty}": (StoNetRegressor, WIDE, Y[:12], {"penalty": penalty, "hidden_layer_sizes": 3})
+        for penalty in ("lasso", "ridge", "mcp", "none")
+    },
+    "p = 10,000, linear classes": (StoNetClassifier, WIDE, LABELS[:12], {"hidden_layer_sizes": 3}),
     "as many classes as rows": (KStoNetClassifier, X, np.arange(40), {}),
     "MCP, 15 classes": (KStoNetClassifier, X[:30], np.arange(30) % 15, PLAIN | {"penalty": "mcp"}),
     "separable": (KStoNetClassifier, X, (X[:, 0] > 0) * 1, {}),
