@@ -134,7 +134,10 @@ def _check_online(factor: OnlineFactor, columns: int, dimension: int) -> None:
 def _check_variances(covariance: np.ndarray | None) -> None:
     """No variance is negative beyond rounding."""
     if covariance is not None and covariance.size:
-        variances = np.diagonal(covariance.reshape(int(np.sqrt(covariance.size)), -1))
+        if covariance.ndim == 3:  # one matrix per class
+            variances = np.diagonal(covariance, axis1=1, axis2=2)
+        else:
+            variances = np.diagonal(covariance.reshape(int(np.sqrt(covariance.size)), -1))
         expect(bool(variances.min() >= -1e-8 * np.abs(covariance).max()), "a variance is negative")
 
 

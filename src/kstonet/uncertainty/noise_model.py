@@ -34,6 +34,7 @@ FEWEST_DF, MOST_DF = 2.5, 300.0  # a variance, and more than is needed to be nor
 SCALE_DEVIATION = np.log(10.0)  # of the prior of log(scale)
 FEW_ROWS, FOLDS_OF_FEW, FEWEST_LEFT = 1000, 10, 3  # rows of which each is judged by a model fitted without it
 MOST_GROWTH = 4.0  # in a standard deviation of the targets: a factor of 55
+MOST_EXPONENT = 100.0  # e to its power and one over it are numbers whose squares are in the floating-point range
 
 
 @storable(covariance="float k k", scale="nonnegative k", df="extended", growth="float k", span="float 2 k")
@@ -92,14 +93,16 @@ class NoiseModel:
         same = cls(np.diag(noise), scale, df, growth, np.stack([means.min(axis=0), means.max(axis=0)]))
         standard = residuals / np.sqrt(np.maximum(same.variances(means, first, other), 1e-300))
         moment = (standard * weights[:, None]).T @ standard / weights.sum()
-        size = np.sqrt(np.maximum(np.diagonal(moment), 1e-300) / np.maximum(noise, 1e-300))
-        return replace(same, covariance=moment / np.outer(size, size))
+        some = noise > 0.0  # residuals that are exactly zero have no noise, and nothing to correlate
+        size = np.sqrt(np.maximum(np.diagonal(moment), 1e-300) / np.where(some, noise, 1.0))
+        covariance = np.where(np.outer(some, some), moment / np.outer(size, size), np.diag(np.full(len(some), 1e-300)))
+        return replace(same, covariance=covariance)
 
     def noise(self, means: np.ndarray) -> np.ndarray:
         """Noise covariance (n, k, k) where the means (n, k) are."""
         if self.growth is None or self.span is None:
             return np.broadcast_to(self.covariance, (len(means), *self.covariance.shape))
-        root = np.exp(0.5 * self.growth * np.clip(means, *self.span))
+        root = _exp(0.5 * self.growth * np.clip(means, *self.span))
         return np.asarray(root[:, :, None] * self.covariance * root[:, None, :])
 
     def variances(self, means: np.ndarray, first: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -180,7 +183,7 @@ class _Output:
         constant = gammaln(0.5 * df) - gammaln(0.5 * (df + 1.0)) + 0.5 * np.log(df - 2.0)
 
         def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
-            noise, scale = self.total * np.exp(at[0] + at[2] * self.mean), self.unit * np.exp(at[1])
+            noise, scale = self.total * _exp(at[0] + at[2] * self.mean), self.unit * np.exp(at[1])
             variance = noise + scale * self.first + self.other
             away = self.square / variance
             log_density = 0.5 * np.log(variance) + 0.5 * (df + 1.0) * np.log1p(away / (df - 2.0))
@@ -201,3 +204,8 @@ class _Output:
         self.found = best.x
         noise, scale = self.total * np.exp(best.x[0]), self.unit * np.exp(best.x[1])
         return float(best.fun), (float(noise), float(scale), float(best.x[2]))
+
+
+def _exp(values: np.ndarray) -> np.ndarray:
+    """The exponential, which growth over means of many standard deviations must not drive out of the floating-point range."""
+    return np.asarray(np.exp(np.clip(values, -MOST_EXPONENT, MOST_EXPONENT)))
