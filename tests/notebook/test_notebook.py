@@ -16,8 +16,9 @@ CELLS = (
     """
 import numpy as np
 from kstonet import KStoNetClassifier, KStoNetRegressor
-X = np.random.default_rng(0).normal(size=(80, 2))
-y = np.sin(X[:, 0])
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 2))
+y = np.sin(X[:, 0]) + 0.2 * rng.normal(size=80)
 """,
     "KStoNetRegressor(random_state=0)",
     "KStoNetRegressor(random_state=0, verbose=1).fit(X, y)",

@@ -18,7 +18,6 @@ from kstonet.onnx_export.encoding import encoded
 from kstonet.onnx_export.first_layer import first_features, first_values, first_variance, local_scale
 from kstonet.onnx_export.graph import Graph, Output, Value, op, storable
 from kstonet.onnx_export.network import forward, variances
-from kstonet.onnx_export.steps import taken_apart, transformed
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration
@@ -110,6 +109,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     >>> np.allclose(interval, model.predict_interval(X, 0.9))
     True
     """
+    from kstonet.onnx_export.steps import taken_apart, transformed  # imported late: it needs much of scikit-learn
+
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, DTYPES))}.")
     steps, model = taken_apart(model)
