@@ -208,6 +208,14 @@ def test_ids_stay_beside_predictions(type_, houses):
     assert lines[1].startswith(f"5001,{houses['city'][0]},")
 
 
+def test_the_report_names_rows_by_their_ids(type_, houses):
+    fit(type_, *CLEAN)
+    type_("report houses.kstonet houses.csv")
+    with open("report.html", encoding="utf-8") as file:
+        hardest = file.read().partition('id="hardest"')[2].partition("</section>")[0]
+    assert re.search(r">50[0-7]\d<", hardest)
+
+
 def test_excel(type_, houses, tmp_path):
     pytest.importorskip("openpyxl")
     houses.drop(columns=["sold", "remark"]).to_excel(tmp_path / "houses.xlsx", index=False)
@@ -287,13 +295,20 @@ def test_too_large_a_matrix_recommends_what_the_estimator_has(name):
     assert advised <= set(model.get_params()), str(error.value)
 
 
-def test_the_demo_ends_in_a_picture_and_the_next_command(type_):
+def test_the_demo_ends_in_a_picture_and_the_next_command(type_, capsys):
     started = time.process_time()
     from kstonet import demo
 
     demo.main(["--folder", "."])
     assert time.process_time() - started < 30.0
-    assert os.path.getsize("demo.csv") > 1000
+    said = capsys.readouterr().out
+    ours, theirs = map(float, re.search(r"K-StoNet ([\d.]+), scikit-learn's SVR ([\d.]+)", said).groups())
+    assert ours < 0.9 * theirs
+    if find_spec("matplotlib"):
+        assert os.path.getsize("demo.png") > 10_000
+    command = said.rstrip().splitlines()[-1].rpartition("kstonet ")[2]
+    assert "--holdout" in command
+    type_(f"{command} --tuning none --max-iter 2")
 
 
 def test_the_demo_has_help():
