@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
 BROWSER = { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && command -v chromedriver >/dev/null
 
-.PHONY: demo test test-long test-torch test-browser test-notebook test-pythons lint bench experiments docs clean
+.PHONY: demo test test-long test-torch test-dask test-browser test-notebook test-pythons lint bench experiments docs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,6 +24,10 @@ test-long: $(VENV)/.installed   ## slow checks at full size
 test-torch: $(VENV)/.installed  ## every Gram under its contract, those on PyTorch tensors (CPU build) included
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/gram tests/estimators/test_device.py src/kstonet/gram
+
+test-dask: $(VENV)/.installed   ## training on a Dask cluster of worker processes on this machine
+	$(BIN)/python -c "import distributed" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dask]"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/dask src/kstonet/dask
 
 test-browser: $(VENV)/.installed  ## the report in a headless Chromium, installed where we may; skipped, and said, where there is none
 	@$(BROWSER) || test "$$(id -u)" != 0 || \
