@@ -246,6 +246,8 @@ def test_calibration_needs_new_rows(type_, houses, tmp_path):
 def test_messages(type_, houses):
     fit(type_, *CLEAN)
     assert "a model file comes first" in type_("predict houses.csv houses.csv", 2).stderr
+    assert "a model file comes first" in type_("info houses.csv", 2).stderr
+    assert "say which column to predict: --target COLUMN; the table has 'id'," in type_("fit houses.csv", 2).stderr
     assert "must lie strictly between 0 and 1" in type_("predict houses.kstonet houses.csv --coverage 90", 2).stderr
     assert "its name" in type_("predict houses.kstonet houses.csv -o out.ods", 2).stderr
     assert "is named like a table, but a model is written" in fit(type_, *CLEAN, "-o", "x.xlsx", code=2).stderr

@@ -52,7 +52,7 @@ def check_output(out: str, kind: str, inputs: Sequence[str | None] = (), *, forc
     if out == STDIN:
         return
     if kind == PREDICTIONS:
-        require_package(format_of(out))
+        require_package(format_of(out, written=True))
     path = destination(out, EXAMPLES[kind])
     _try_folder(path)
     if force:
