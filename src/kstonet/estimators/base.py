@@ -23,8 +23,11 @@ from sklearn.utils.validation import check_is_fitted
 import kstonet
 from kstonet._arrays import rows_in
 from kstonet._checks import check_range, require, whole
+from kstonet._progress import moving
+from kstonet._words import some
 from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
+from kstonet.estimators.display import FittedDisplayMixin
 from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
@@ -53,7 +56,13 @@ class Choice:
 
 
 class BaseStoNet(
-    TableInputMixin, CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    FittedDisplayMixin,
+    TableInputMixin,
+    CallbackSupportMixin,
+    DocumentationLink,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Everything the estimators share. Subclasses say what the first layer is, and what is predicted."""
 
@@ -265,6 +274,8 @@ class BaseStoNet(
         """The settings with what is chosen from the training rows, and a seed."""
         asked = self._asked()
         seeds = run.value("seeds", lambda: [self._seed() for _ in range(2 if asked else 1)])
+        if self.verbose and asked and resumption is None:
+            moving(f"[{type(self).__name__}] choosing {some(sorted(asked), 4)} from the training rows")
         if resumption is not None:
             chosen, how = self.trained_.chosen, self.trained_.choice
         elif asked:
@@ -291,7 +302,8 @@ class BaseStoNet(
         observers: list[Observer] = []
         chains = settings.n_chains if resumption is None else len(resumption.states)
         if self.verbose:
-            observers.append(Progress(type(self).__name__, settings.max_iter * chains, self.verbose))
+            iterations, intervals = settings.max_iter * chains, settings.residuals is not None
+            observers.append(Progress(type(self).__name__, iterations, self.verbose, intervals))
         if self.callback is not None:
             observers.append(UserCallback(self, self.callback))
         if self.tol is not None:
