@@ -150,9 +150,9 @@ class ClusterRows:
             except (FutureCancelledError, CommClosedError):
                 lost = True
             except TimeoutError:
-                if future.status not in ("pending", "cancelled", "lost"):
+                if future.status == "error":
                     raise  # the task itself
-                lost = future.status != "pending"
+                lost = future.status in ("cancelled", "lost")
             if not lost and self._usable():
                 healthy = time.monotonic()
             elif lost or time.monotonic() - healthy > self.timeout:

@@ -289,6 +289,11 @@ def imputed(
     return values
 
 
+def imputed_sides(part: FeaturePart, drawing: tuple[Any, ...], what: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The sums of :func:`right_sides` for latent values drawn by :func:`imputed`."""
+    return right_sides(part, imputed(part, *drawing), *what)
+
+
 # -- some rows -----------------------------------------------------------------------------------------------------------------
 
 

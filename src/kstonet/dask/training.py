@@ -123,9 +123,16 @@ class ClusterTraining:
 
     def _refitted(self, latents: Sequence[Any], head: UpperLayer, hide: bool) -> Iterate:
         """Step 2 of Algorithm 1: the layers' regressions, from sums over the rows."""
-        activation = None if self.classes else self.activation
-        passed = self._pass("sides", partition.right_sides, self.units, activation, hide, beside=(latents,))
-        sides, targets, above = self.rows.combined(passed)
+        passed = self._pass("sides", partition.right_sides, *self._what(hide), beside=(latents,))
+        return self._layers(self.rows.combined(passed), latents, head, hide)
+
+    def _what(self, hide: bool) -> tuple[Any, ...]:
+        """Of which sums are asked for: those of a regression above the first layer, too, where there is one."""
+        return self.units, None if self.classes else self.activation, hide
+
+    def _layers(self, sums: tuple[Any, ...], latents: Sequence[Any], head: UpperLayer, hide: bool) -> Iterate:
+        """The layers whose regressions have these sums."""
+        sides, targets, above = sums
         factors, means, total = self._solver(hide)
         centre = targets / total
         weights, intercept = [], centre.copy()
@@ -242,6 +249,9 @@ class ClusterTraining:
         chain = replace(loop.chain, temperature=temperature)
         draw = int(self.rng.integers(2**63)), self.n
         arguments = first, (head,), chain, scheduled(loop.step_size, iteration), draw
+        if not self.classes:  # the latent values are forgotten where they are drawn
+            passed = self._pass("impute", partition.imputed_sides, arguments, self._what(hide))
+            return self._layers(self.rows.combined(passed), (), head, hide), noise, []
         latents = self._pass("impute", partition.imputed, *arguments)
         return self._refitted(latents, head, hide), noise, latents
 
