@@ -18,7 +18,7 @@ distributed = pytest.importorskip("distributed")
 
 from kstonet.dask import ClusterLostError, DaskKStoNetClassifier, DaskKStoNetRegressor, training  # noqa: E402
 from kstonet.dask.dask_rows import ClusterRows  # noqa: E402
-from kstonet.dask.partition import RowNormals  # noqa: E402
+from kstonet.row_sums import RowNormals  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N = 420

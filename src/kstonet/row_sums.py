@@ -1,7 +1,7 @@
-"""What is done on one partition of the rows: plain functions of NumPy arrays, which Dask runs where the rows are.
+"""Sums over rows, and what is drawn for them: plain functions of NumPy arrays for some of the rows of a training.
 
-Every function is pure, random numbers included: those of a row follow from its number among all rows. A partition that is lost
-with its worker is computed again, to the same bits, and results do not depend on how the rows are divided.
+Every function is pure, random numbers included: those of a row follow from its number among all rows. A part of the rows that
+is lost is computed again, to the same bits, and results do not depend on how the rows are divided.
 """
 
 from __future__ import annotations
