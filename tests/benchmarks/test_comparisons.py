@@ -44,6 +44,17 @@ def test_regressors(script, folder, tmp_path):
     assert "| SVR tuned |" in text
 
 
+def test_seeds(script, folder, tmp_path):
+    seeds = script("seeds")
+    results = script("_comparison").Results(tmp_path / "seeds.json")
+    for seed in range(2):
+        part = {"set": "waves", "n": 90, "fold": 0, "model": f"none, seed {seed}"}
+        results.add(part | seeds.measure(part, folder))
+    first, second = (record["error"] for record in results.finished())
+    assert first != second
+    assert f"{max(first, second) / ((first + second) / 2):.3f}" in seeds.markdown(results)
+
+
 def test_classifiers(script, tmp_path):
     classification = script("classification")
     results = script("_comparison").Results(tmp_path / "classification.json")

@@ -22,13 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 
 import kstonet
 from kstonet._arrays import rows_in
-from kstonet._checks import check_range, require, whole
+from kstonet._checks import check_range, require, whole, within_range
 from kstonet._progress import moving
 from kstonet._words import some
 from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
 from kstonet.estimators.display import FittedDisplayMixin
 from kstonet.estimators.inputs import TableInputMixin
+from kstonet.estimators.interpretation import InterpretationMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.imputation import SAMPLERS
@@ -58,6 +59,7 @@ class Choice:
 class BaseStoNet(
     FittedDisplayMixin,
     TableInputMixin,
+    InterpretationMixin,
     CallbackSupportMixin,
     DocumentationLink,
     ClassNamePrefixFeaturesOutMixin,
@@ -223,7 +225,12 @@ class BaseStoNet(
         check_range("X", X, names if names is not None and len(names) == X.shape[1] else None)
         if y.dtype.kind == "f":
             check_range("y", y)
-        rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise, self._indicators)
+        weights = validated_weights(sample_weight, X)
+        if (
+            weights is not None and "C" in self._asked()
+        ):  # a C that is chosen goes with weights of mean one, whatever their unit
+            weights = weights / weights[weights > 0].mean()
+        rows = Rows(X, y, weights, self._pairwise, self._indicators)
         return rows if self._pairwise else rows.that_count()
 
     def _problem(self, rows: Rows) -> Problem:
@@ -242,7 +249,7 @@ class BaseStoNet(
         problem, given = self._problem(rows), self._settings()
         resumption = self._resumption(problem, self._asked())
         ends, publisher = Ends(), _Publisher(self)
-        with open_run(self.checkpoint, self._plan(rows, validation)) as run:
+        with open_run(self.checkpoint, self._plan(rows, validation)) as run, within_range():
             trained = run.result()
             if trained is None:
                 started = time.perf_counter()
@@ -252,13 +259,7 @@ class BaseStoNet(
                 if validation is not None:
                     problem = problem.with_validation(validation)
                 watching = [ends, publisher, *self._observers(settings, resumption), *observers]
-                try:
-                    trained = train(problem, settings, watching, resumption, run, predicted)
-                except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
-                    raise ValueError(
-                        f"training left the range of floating-point numbers ({error}). Use parameters nearer to the defaults, "
-                        "weights of fewer orders of magnitude, or standardize=True."
-                    ) from error
+                trained = train(problem, settings, watching, resumption, run, predicted)
                 if settings.chosen:
                     trained.history[0] |= {"tuning": settings.choice["reason"], "seconds_choice": spent}
                 if not publisher.published:
@@ -348,7 +349,7 @@ class BaseStoNet(
             self._placed = held = (self.trained_, device, placed)
         return held[2]
 
-    def _refuse_training_rows(self, X: np.ndarray) -> None:
+    def _refuse_training_rows(self, X: np.ndarray, user: str = "calibrate") -> None:
         """Refuse rows of the training for a calibration: the model predicts them too well.
 
         A stored model knows the rows it kept for prediction. Equal rows tell nothing where features take few values.
@@ -363,7 +364,7 @@ class BaseStoNet(
         share = float(rows_in(trained.scaler.forward(X), known).mean())
         if share > 0.5:
             raise ValueError(
-                f"calibrate: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
+                f"{user}: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
                 " the intervals would be too short. Give rows that were not in fit, or call calibrate() without rows."
             )
 

@@ -281,7 +281,16 @@ class BaseKStoNetCV(
         return router
 
     transform = _of_best(KStoNetRegressor.transform)
+    predict_gradient = _of_best(KStoNetRegressor.predict_gradient)
+    feature_importance = _of_best(KStoNetRegressor.feature_importance)
+    sufficient_directions = _of_best(KStoNetRegressor.sufficient_directions)
     calibrate = _of_best(KStoNetRegressor.calibrate)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Of the best estimator."""
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.feature_importances_)
 
     @property
     def history_(self) -> list[dict[str, Any]]:
@@ -355,6 +364,7 @@ class KStoNetRegressorCV(MultiOutputMixin, RegressorMixin, BaseKStoNetCV):  # no
 
     predict = _of_best(KStoNetRegressor.predict)
     predict_interval = _of_best(KStoNetRegressor.predict_interval)
+    predict_region = _of_best(KStoNetRegressor.predict_region)
     predict_dist = _of_best(KStoNetRegressor.predict_dist)
     predict_quantiles = _of_best(KStoNetRegressor.predict_quantiles)
     predict_var = _of_best(KStoNetRegressor.predict_var)

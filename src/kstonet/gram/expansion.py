@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -82,6 +83,36 @@ class ExpansionPart:
         product = to_numpy(features @ self.coef.reshape(iterates * units, width).T)  # one product for all iterates
         return np.asarray(product.reshape(len(product), iterates, units).swapaxes(0, 1))
 
+    def pulled(self, X: np.ndarray, pull: np.ndarray) -> np.ndarray:
+        """Gradients of sums Σ pull·function over iterates and units, the pulls of every row held fixed.
+
+        Parameters
+        ----------
+        X : ndarray of shape (rows, p)
+        pull : ndarray of shape (iterates, rows, sums, units)
+
+        Returns
+        -------
+        ndarray of shape (rows, sums, p)
+        """
+        coef = combined(pull, self.coef)
+        if self.kernel is None:
+            gradients = np.zeros((*coef.shape[:2], X.shape[1]))
+            gradients[:, :, self.basis] = coef
+            return gradients
+        return np.asarray(self.kernel.gradient(X, self.basis, coef))
+
+    def iterate(self, t: int) -> Self:
+        """One of the iterates alone."""
+        return replace(self, coef=self.coef[t : t + 1])
+
+
+def combined(pull: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """Coefficients (rows, sums, q) of sums over iterates and units: pulls (iterates, rows, sums, units) times coefficients."""
+    iterates, rows, sums, units = pull.shape
+    flat = pull.transpose(1, 2, 0, 3).reshape(rows * sums, iterates * units)
+    return np.asarray((flat @ coef.reshape(iterates * units, -1)).reshape(rows, sums, -1))
+
 
 @storable(intercept="float t m")
 @dataclass(frozen=True)
@@ -135,6 +166,14 @@ class Expansion:
             for part, own in zip(self.parts, features, strict=True):
                 values[:, :, part.units] = part.values(X[rows], own)
             yield rows, values + self.intercept[:, None, :], features
+
+    def pulled(self, X: np.ndarray, pull: np.ndarray) -> np.ndarray:
+        """Gradients of sums over iterates and units: :meth:`ExpansionPart.pulled` of all parts together."""
+        return np.asarray(sum(part.pulled(X, pull[:, :, :, part.units]) for part in self.parts))
+
+    def iterate(self, t: int) -> Expansion:
+        """One of the iterates alone."""
+        return Expansion(tuple(part.iterate(t) for part in self.parts), self.intercept[t : t + 1])
 
     @property
     def n_support(self) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from kstonet._arrays import Array, like, to_numpy
 from kstonet._records import storable
-from kstonet.gram.expansion import ExpansionPart
+from kstonet.gram.expansion import ExpansionPart, combined
 from kstonet.gram.kernels import Kernel
 
 SEEN = 2000  # rows that a direction is learned from
@@ -58,14 +59,15 @@ class LeafTree:
         """
         n, p = X.shape
         depth = max(0, int(np.ceil(np.log2(max(n, 1) / max(largest, 1)))))
-        scale = np.ones(p) if kernel.length_scale is None else 1.0 / np.asarray(kernel.length_scale)
+        seen_as = np.eye(p) if kernel.projection is None else np.array(kernel.projection)  # (p, r), by length scales
+        seen_as = seen_as if kernel.length_scale is None else seen_as / np.asarray(kernel.length_scale)
         directions, thresholds = np.zeros((2**depth - 1, p)), np.zeros(2**depth - 1)
         level = [np.arange(n)]
         rng = np.random.default_rng([seed, 1])
         for node in range(2**depth - 1):
             rows = level.pop(0)
             seen = rows if len(rows) <= SEEN else rng.choice(rows, SEEN, replace=False)
-            direction = scale * _spread(rng, X[seen] * scale)
+            direction = seen_as @ _spread(rng, X[seen] @ seen_as)
             along = X[rows] @ direction
             order = np.argsort(along, kind="stable")
             half = (len(rows) + 1) // 2
@@ -148,6 +150,25 @@ class LeafPart(ExpansionPart):
             flat += features[new] @ self.corrections[leaf].reshape(iterates * units, -1).T
             values[:, new] += to_numpy(flat).reshape(len(new), iterates, units).swapaxes(0, 1)
         return values
+
+    def pulled(self, X: np.ndarray, pull: np.ndarray) -> np.ndarray:
+        """Gradients of sums over iterates and units, leaf by leaf: between leaves the functions jump."""
+        assert self.kernel is not None
+        gradients = np.empty((len(X), pull.shape[2], X.shape[1]))
+        leaf_of = self.tree.leaves(X)
+        for leaf in np.unique(leaf_of):
+            new, own = np.flatnonzero(leaf_of == leaf), slice(self.starts[leaf], self.starts[leaf + 1])
+            wide = combined(pull[:, new], self.coef + self.corrections[leaf])
+            local = combined(pull[:, new], self.leaf_coef[:, :, own])
+            gradients[new] = self.kernel.gradient(X[new], self.basis, wide)
+            gradients[new] += self.kernel.gradient(X[new], self.rows[own], local)
+        return gradients
+
+    def iterate(self, t: int) -> Self:
+        """One of the iterates alone."""
+        own = slice(t, t + 1)
+        corrections = self.corrections[:, own]
+        return replace(self, coef=self.coef[own], leaf_coef=self.leaf_coef[own], corrections=corrections)
 
     def contradicts(self) -> bool:
         """Whether tree, leaves and rows do not fit each other."""

@@ -226,6 +226,10 @@ class TableEncoding:
                 found[j][:] = True
         return np.concatenate(found)
 
+    def owners(self) -> np.ndarray:
+        """For every column of the matrix, the number of the column of the table that it comes from."""
+        return np.repeat(np.arange(len(self.fill)), self._widths)
+
     def sources(self) -> np.ndarray:
         """For every column of the matrix, where it comes from: column j of the table, or n_columns + j for its indicator.
 

@@ -55,11 +55,12 @@ def value_words(value: Any) -> str:
         return f"{value:.4g}"
     if is_dataclass(value) and not isinstance(value, type):  # a kernel
         parts = {each.name: getattr(value, each.name) for each in fields(value)}
-        scales, squash = parts.pop("length_scale", None), parts.pop("squash", None)
+        scales, squash, projection = (parts.pop(name, None) for name in ("length_scale", "squash", "projection"))
         said = [f"{name} {value_words(part)}" for name, part in parts.items() if part is not None]
         said += [] if scales is None else [f"length scales {_length_scales(scales)}"]
         heavy = sum(bool(np.isfinite(spread)) for _, spread in squash or ())
         said += [f"{heavy} of {len(squash)} features drawn in"] if heavy else []
+        said += [] if projection is None else [f"of {len(projection[0])} directions of {len(projection)} features"]
         return f"{type(value).__name__} ({', '.join(said)})"
     return str(value)
 
