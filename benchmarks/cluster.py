@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/cluster.json"))
     given = parser.parse_args()
     rows = []
-    for workers, partitions in ((2, 4), (2, 16), (2, 64), (4, 16)):
+    for workers, partitions in ((2, 4), (2, 16), (2, 64)):
         options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
         with LocalCluster(**options) as cluster, Client(cluster) as client:
             rows.append({"workers": workers, "partitions": partitions, "per_iteration": measure(client, given, partitions)})

@@ -70,6 +70,7 @@ class Stream:
         self.recent: deque[Iterate] = deque(maxlen=settings.n_average)
         self.judged: deque[tuple[np.ndarray, ...]] = deque()
         self._start(problem.rows)
+        self.sample = problem.some_rows(expansion_of(groups, list(self.recent), np.arange(self.first_rows)))
         self.model = self._model()
 
     def update(self, rows: Rows) -> None:
@@ -155,15 +156,17 @@ class Stream:
 
     def _model(self) -> TrainedNetwork:
         iterates = list(self.recent)
+        expansion = expansion_of(self.groups, iterates, np.arange(self.first_rows))
         model = TrainedNetwork(
             scaler=self.scaler,
             targets=self.targets,  # type: ignore[arg-type]  # numbers
-            expansion=expansion_of(self.groups, iterates, np.arange(self.first_rows)),
+            expansion=expansion,
             uppers=tuple((now.head,) for now in iterates),
             n_iter=len(self.history),
             history=list(self.history),
             chosen=self.settings.chosen,
             choice=self.settings.choice,
+            sample=self.sample,
         )
         residuals = self.settings.residuals
         if residuals is None or sum(len(one[0]) for one in self.judged) < FEWEST:

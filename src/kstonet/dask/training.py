@@ -242,17 +242,18 @@ class ClusterTraining:
             write(f"[kstonet.dask] iteration {iteration:3d}  loss {loss:.4g}  {seconds:.1f} s\n")
 
     def _model(self, iterates: Sequence[Iterate]) -> TrainedNetwork:
-        settings = self.settings
+        settings, expansion = self.settings, expansion_of(self.groups, iterates, self.sample)
         return TrainedNetwork(
             scaler=self.problem.scaler,
             targets=self.problem.targets,  # type: ignore[arg-type]  # of one of the two kinds
-            expansion=expansion_of(self.groups, iterates, self.sample),
+            expansion=expansion,
             uppers=tuple((now.head,) for now in iterates),
             n_iter=settings.max_iter,
             history=self.history,
             chosen=settings.chosen,
             choice=settings.choice,
             plan=self.plan,
+            sample=self.problem.some_rows(expansion),
         )
 
     # -- calibration ---------------------------------------------------------------------------------------------------------
