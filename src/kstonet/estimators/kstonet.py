@@ -17,6 +17,7 @@ from kstonet.estimators.base import BaseStoNet, Choice
 from kstonet.estimators.classification import ClassificationTask
 from kstonet.estimators.documentation import KSTONET_PARAMETERS, classifier
 from kstonet.estimators.regression import RegressionTask
+from kstonet.estimators.streaming import StreamMixin
 from kstonet.gram import Kernel, Plan
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, LARGEST, KernelLayerSettings, TrainingSettings, units_given
@@ -263,7 +264,7 @@ class BaseKStoNet(BaseStoNet):
         return value
 
 
-class KStoNetRegressor(RegressionTask, BaseKStoNet):
+class KStoNetRegressor(StreamMixin, RegressionTask, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for regression.
 {KSTONET_PARAMETERS}
     Examples
