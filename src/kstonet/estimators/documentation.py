@@ -148,8 +148,9 @@ KSTONET_PARAMETERS = f"""
         matrix does not fit into memory, and with a squared loss from 12,000 rows on; ``explain_plan`` says what it will be, and
         ``plan_`` what it was. :func:`kstonet.gram.register_gram` adds others.
     device : str, optional
-        Where the kernel matrix lives and the support vector regressions are solved: None is NumPy on the CPU, "cuda" a GPU (any
-        name that PyTorch knows; extra "gpu"). Prediction runs on the CPU either way.{SHARED_PARAMETERS}
+        Where the kernel matrix lives, the regressions of the first layer are solved and predictions are computed: None is NumPy
+        on the CPU, "cuda" a GPU (any name that PyTorch knows; extra "gpu"). A fitted model predicts elsewhere after
+        ``set_params(device=...)``, and on the CPU, with a warning, where its device is missing.{SHARED_PARAMETERS}
     Notes
     -----
     ``hidden_layer_sizes``, ``kernel``, ``gamma``, ``length_scale``, ``C`` and ``noise_variance`` also take "tune": these
