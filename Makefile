@@ -29,7 +29,7 @@ test-torch: $(VENV)/.installed  ## every Gram under its contract, those on PyTor
 
 test-dask: $(VENV)/.installed   ## training on a Dask cluster of worker processes on this machine
 	$(BIN)/python -c "import distributed" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dask]"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/dask src/kstonet/dask
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/cluster src/kstonet/dask
 
 test-browser: $(VENV)/.installed  ## the report in a headless Chromium, installed where we may; skipped, and said, where there is none
 	@$(BROWSER) || test "$$(id -u)" != 0 || \

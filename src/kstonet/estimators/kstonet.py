@@ -19,6 +19,7 @@ from kstonet.estimators.base import BaseStoNet, Choice
 from kstonet.estimators.classification import ClassificationTask
 from kstonet.estimators.documentation import KSTONET_PARAMETERS, classifier
 from kstonet.estimators.regression import RegressionTask
+from kstonet.estimators.streaming import StreamMixin
 from kstonet.gram import Kernel, Plan
 from kstonet.gram.footprint import Workload, searched_bytes
 from kstonet.problem import Grams, Problem
@@ -275,7 +276,7 @@ class BaseKStoNet(BaseStoNet):
         return value
 
 
-class KStoNetRegressor(RegressionTask, BaseKStoNet):
+class KStoNetRegressor(StreamMixin, RegressionTask, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for regression.
 {KSTONET_PARAMETERS}
     Examples
