@@ -244,9 +244,7 @@ def test_a_graph_of_a_search(search, tmp_path):
 
 def test_steps_that_a_graph_does_not_know(tmp_path):
     model = make_pipeline(PowerTransformer(), short()).fit(X, Y)
-    with pytest.raises(
-        TypeError, match=r"holds a PowerTransformer that kstonet.to_onnx does not know.*it knows Standard"
-    ):
+    with pytest.raises(TypeError, match=r"holds a PowerTransformer that kstonet.to_onnx does not know.*it knows Standard"):
         kstonet.to_onnx(model, tmp_path / "m.onnx")
 
 

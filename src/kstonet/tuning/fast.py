@@ -16,7 +16,7 @@ from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 from kstonet.gram import Kernel, make_kernel
-from kstonet.gram.planning import LARGEST_INVERSE
+from kstonet.gram.planning import LARGEST_INVERSE, dense_fits
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, units_given
 from kstonet.targets import ClassTargets
@@ -81,7 +81,7 @@ def fast_choice(
     >>> found.parameters["loss"], found.parameters["hidden_layer_sizes"]
     ('squared', (20,))
     """
-    n, classes, grams = len(problem.X), isinstance(problem.targets, ClassTargets), problem.grams
+    classes, grams = isinstance(problem.targets, ClassTargets), problem.grams
     pairwise = problem.rows.pairwise
     grams.check_memory(pairwise=pairwise)
     columns = problem.targets.judged(problem.outputs, problem.weights)
@@ -101,14 +101,19 @@ def fast_choice(
         table: list[dict[str, Any]] = []
     else:
         units = int(np.atleast_1d(sizes)[0])
-        single = classes or n > TWO_KERNELS_UP_TO
-        parameters |= found.settings(loss, units, 1 if single else None)
+        parameters |= found.settings(loss, units, None if two_kernels(grams, classes=classes) else 1)
         if weight != 1.0:
             C = parameters["C"]
             parameters["C"] = [each / weight for each in C] if isinstance(C, list) else C / weight
         reason, table = found.reason, found.table
     kept = {name: value for name, value in given.items() if value is not None}
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
+
+
+def two_kernels(grams: Grams, *, classes: bool) -> bool:
+    """Whether two kernels may share the first layer: of few rows, and where two inverses fit into the memory."""
+    few = not classes and len(grams.X) <= TWO_KERNELS_UP_TO
+    return few and (grams.device is not None or dense_fits(len(grams.X), grams.max_memory, squared=True, groups=2))
 
 
 def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, class_units: int | None) -> dict[str, Any]:
