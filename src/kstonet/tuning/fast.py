@@ -28,7 +28,9 @@ from kstonet.tuning.shared_unit import with_shared_unit
 from kstonet.tuning.stationary import FAMILIES
 
 FEWEST_ROWS = 10  # fewer have nothing to choose by
-TWO_KERNELS_UP_TO = 5_000  # rows: two kernels are two inverses
+SEVERAL_KERNELS_UP_TO = 5_000  # rows: every kernel is an inverse
+MANY_KERNELS_UP_TO = 3_000
+TOGETHER, TOGETHER_THOROUGH = 3, 6  # kernels in one layer
 UNITS = 20  # of a regression; on validation rows six were 2 % behind the ridge regression, twenty 0.3 % ahead
 ITERATIONS = {"squared": 12, "epsilon_insensitive": 8}
 CLASS_ITERATIONS = 6  # a classifier starts nearly where it ends
@@ -94,7 +96,7 @@ def fast_choice(
         table: list[dict[str, Any]] = []
     else:
         units = int(np.atleast_1d(sizes)[0])
-        single = classes or n > TWO_KERNELS_UP_TO
+        single = classes or n > SEVERAL_KERNELS_UP_TO
         parameters |= found.settings(loss, units, 1 if single else None)
         reason, table = found.reason, found.table
     kept = {name: value for name, value in given.items() if value is not None}
@@ -140,6 +142,9 @@ def _kernels(
     if free:
         classes = isinstance(problem.targets, ClassTargets)
         options: dict[str, Any] = {"classification": classes, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
+        if not classes and len(problem.X) <= SEVERAL_KERNELS_UP_TO:
+            many = TOGETHER_THOROUGH if thorough else TOGETHER
+            options["together"] = many if len(problem.X) <= MANY_KERNELS_UP_TO else 2
         found = automatic_choice(problem.X, columns, problem.weights, seed, **options)
         if classes:
             found = with_shared_unit(problem, columns, found, names, seed)
