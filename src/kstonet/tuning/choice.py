@@ -125,7 +125,7 @@ def _turns(shares: tuple[float, ...], units: int) -> list[int]:
     Examples
     --------
     >>> _turns((1.0, 1.0), 5), _turns((0.75, 0.25), 4)
-    ([0, 1, 0, 1, 0], [0, 1, 0, 0])
+    ([0, 1, 0, 1, 0], [0, 0, 1, 0])
     """
     taken = [0] * len(shares)
     turns = []
