@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
 BROWSER = { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && command -v chromedriver >/dev/null
 
-.PHONY: demo test test-long test-torch test-browser test-pythons lint bench experiments docs clean
+.PHONY: demo test test-long test-torch test-dask test-browser test-notebook test-pythons lint bench experiments docs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +25,10 @@ test-torch: $(VENV)/.installed  ## every Gram under its contract, those on PyTor
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/gram tests/estimators/test_device.py src/kstonet/gram
 
+test-dask: $(VENV)/.installed   ## training on a Dask cluster of worker processes on this machine
+	$(BIN)/python -c "import distributed" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dask]"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/dask src/kstonet/dask
+
 test-browser: $(VENV)/.installed  ## the report in a headless Chromium, installed where we may; skipped, and said, where there is none
 	@$(BROWSER) || test "$$(id -u)" != 0 || \
 	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } || true
@@ -33,6 +37,10 @@ test-browser: $(VENV)/.installed  ## the report in a headless Chromium, installe
 	else \
 	  echo "SKIPPED: no test of the report in a browser, Chromium is missing. As root: apt-get install chromium chromium-driver"; \
 	fi
+
+test-notebook: $(VENV)/.installed  ## what a notebook shows, in a real Jupyter kernel
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[notebook]"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/notebook
 
 test-pythons: $(VENV)/.installed  ## the wheel on every other Python 3.11 to 3.14 found: installed, and a selection of the tests
 	$(BIN)/python tests/pythons.py

@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 collect_ignore = [] if find_spec("torch") else ["src/kstonet/gram/torch.py"]
+collect_ignore += [] if find_spec("dask") and find_spec("distributed") else ["src/kstonet/dask"]
 collect_ignore += [] if all(map(find_spec, ("typer", "rich", "pandas", "safetensors"))) else ["src/kstonet/cli"]
 collect_ignore += [] if find_spec("pandas") else ["src/kstonet/tables"]
 collect_ignore += ["src/kstonet/baselines.py", "src/kstonet/cli/encoding.py"]  # deprecated: importing them warns

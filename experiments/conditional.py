@@ -1,28 +1,35 @@
 """Are intervals right where you look? Conditional coverage of this library's first call beside other ways to make intervals.
 
-    python -m experiments.conditional [--sets yacht ...] [--splits 1] [--rows 500] [--data DIR]
+    python -m experiments.conditional [--sets yacht ...] [--splits 1] [--rows 500 ...] [--methods kstonet ...] [--data DIR]
 
 The nine UCI sets and six development sets, original splits and folds, everything with its defaults and at most ``--rows`` of
 the training rows; nothing is tuned on test rows. "kstonet" is ``KStoNetRegressor()``; "kstonet, one noise" the same network
 with ``residuals="crossfit"``, whose noise depends on the predicted mean alone; "quantile boosting" scikit-learn's histogram
-gradient boosting of two quantiles, made conformal with a quarter of the training rows (CQR, Romano, Patterson and Candès 2019);
-"MAPIE, split" MAPIE's conformal intervals of the boosted mean, of one width, with the same quarter; "Gaussian process"
-scikit-learn's with an anisotropic RBF kernel and white noise, on at most 300 rows. 90 % intervals: coverage, worst-slab
-coverage (the mean of ten seeds), the worst third by prediction and by the most important feature, width and interval score,
-both over the standard deviation of the targets, and seconds of processor time.
+gradient boosting of quantiles, made conformal with a quarter of the training rows (CQR, Romano, Patterson and Candès 2019);
+"MAPIE, CQR" MAPIE's conformalised quantile regression of scikit-learn's gradient boosting; "MAPIE, split" MAPIE's conformal
+intervals of the boosted mean, of one width; both with the same quarter; "NGBoost" its normal distribution; "Gaussian process"
+scikit-learn's with an anisotropic RBF kernel and white noise, on at most 300 rows. Methods whose package is missing are left
+out.
+
+90 % intervals: coverage, worst-slab coverage (the mean of ten seeds), the worst third by prediction and by the most important
+feature, width and interval score, both over the standard deviation of the targets; then coverage and interval score of 95 %
+intervals, the continuous ranked probability score (twice the pinball loss of 99 quantiles, over the same deviation) where a
+method has a distribution, and seconds of processor time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+from scipy.stats import norm, ttest_rel
+from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.pipeline import make_pipeline
@@ -31,9 +38,10 @@ from sklearn.preprocessing import StandardScaler
 from experiments.common import Results, parser
 from experiments.paths import Summary, write_report
 from kstonet import KStoNetRegressor
-from kstonet.metrics import coverage, coverage_by_quantile, mean_width, winkler_score, worst_slab_coverage
+from kstonet.metrics import coverage, coverage_by_quantile, mean_width, pinball_loss, winkler_score, worst_slab_coverage
 
-LEVEL, SEEDS = 0.9, 10
+LEVELS, SEEDS = (0.9, 0.95), 10
+QUANTILES = np.arange(1, 100) / 100  # of the continuous ranked probability score
 UCI = (
     "yacht", "bostonHousing", "energy", "concrete", "wine-quality-red", "kin8nm", "power-plant", "naval-propulsion-plant",
     "protein-tertiary-structure",
@@ -41,29 +49,66 @@ UCI = (
 DEVELOPMENT = ("autompg", "airfoil", "skillcraft", "sml", "pol", "elevators")
 GP_ROWS = 300  # beyond which an optimised Gaussian process costs more than all others together
 
-Predictor = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # rows to means and intervals
+#: Rows to means (n,), intervals (n, 2, levels), and quantiles (n, 99) where there is a distribution.
+Predictor = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray | None]]
 
 
 def kstonet(X: np.ndarray, y: np.ndarray, **parameters: Any) -> Predictor:
     """The first call, or with one noise level."""
     model = KStoNetRegressor(random_state=0, **parameters).fit(X, y)
-    return lambda new: (model.predict(new), model.predict_interval(new, LEVEL))
+
+    def predict(new: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        distribution = model.predict_dist(new)
+        return distribution.mean, distribution.interval(LEVELS), distribution.ppf(QUANTILES)
+
+    return predict
+
+
+def _normal(mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means, intervals and quantiles of normal predictions."""
+    reach = norm.ppf(0.5 + 0.5 * np.array(LEVELS))
+    bounds = np.stack([mean[:, None] - std[:, None] * reach, mean[:, None] + std[:, None] * reach], axis=1)
+    return mean, bounds, mean[:, None] + std[:, None] * norm.ppf(QUANTILES)
 
 
 def quantile_boosting(X: np.ndarray, y: np.ndarray) -> Predictor:
     """Conformalised quantile regression; the middle of an interval stands for the mean."""
     aside = len(X) // 4
-    models = [
-        HistGradientBoostingRegressor(loss="quantile", quantile=q, random_state=0).fit(X[aside:], y[aside:])
-        for q in ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-    ]
-    low, high = (model.predict(X[:aside]) for model in models)
-    rank = int(np.ceil((aside + 1) * LEVEL)) - 1
-    more = np.sort(np.maximum(low - y[:aside], y[:aside] - high))[min(rank, aside - 1)]
+    ends = []
+    for level in LEVELS:
+        models = [
+            HistGradientBoostingRegressor(loss="quantile", quantile=q, random_state=0).fit(X[aside:], y[aside:])
+            for q in ((1 - level) / 2, (1 + level) / 2)
+        ]
+        low, high = (model.predict(X[:aside]) for model in models)
+        rank = int(np.ceil((aside + 1) * level)) - 1
+        ends.append((models, np.sort(np.maximum(low - y[:aside], y[:aside] - high))[min(rank, aside - 1)]))
 
-    def predict(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        bounds = np.sort(np.column_stack([models[0].predict(new) - more, models[1].predict(new) + more]), axis=1)
-        return bounds.mean(axis=1), bounds
+    def predict(new: np.ndarray) -> tuple[np.ndarray, np.ndarray, None]:
+        pairs = [(low.predict(new) - more, high.predict(new) + more) for (low, high), more in ends]
+        bounds = np.stack([np.sort(np.column_stack(pair), axis=1) for pair in pairs], axis=2)
+        return bounds[:, :, 0].mean(axis=1), bounds, None
+
+    return predict
+
+
+def mapie_cqr(X: np.ndarray, y: np.ndarray) -> Predictor:
+    """Conformalised quantile regression, by MAPIE."""
+    from mapie.regression import ConformalizedQuantileRegressor
+
+    aside = len(X) // 4
+    conformal = []
+    for level in LEVELS:
+        models = [
+            GradientBoostingRegressor(loss="quantile", alpha=q, random_state=0).fit(X[aside:], y[aside:])
+            for q in ((1 - level) / 2, (1 + level) / 2, 0.5)
+        ]
+        regressor = ConformalizedQuantileRegressor(models, confidence_level=level, prefit=True)
+        conformal.append(regressor.conformalize(X[:aside], y[:aside]))
+
+    def predict(new: np.ndarray) -> tuple[np.ndarray, np.ndarray, None]:
+        found = [each.predict_interval(new, symmetric_correction=True) for each in conformal]
+        return found[0][0], np.sort(np.concatenate([bounds for _, bounds in found], axis=2), axis=1), None
 
     return predict
 
@@ -74,11 +119,24 @@ def mapie_split(X: np.ndarray, y: np.ndarray) -> Predictor:
 
     aside = len(X) // 4
     mean = HistGradientBoostingRegressor(random_state=0).fit(X[aside:], y[aside:])
-    split = SplitConformalRegressor(mean, confidence_level=LEVEL, prefit=True).conformalize(X[:aside], y[:aside])
+    split = SplitConformalRegressor(mean, confidence_level=list(LEVELS), prefit=True).conformalize(X[:aside], y[:aside])
 
-    def predict(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def predict(new: np.ndarray) -> tuple[np.ndarray, np.ndarray, None]:
         means, bounds = split.predict_interval(new)
-        return means, bounds[:, :, 0]
+        return means, bounds, None
+
+    return predict
+
+
+def ngboost(X: np.ndarray, y: np.ndarray) -> Predictor:
+    """A normal distribution whose parameters are boosted."""
+    from ngboost import NGBRegressor
+
+    model = NGBRegressor(random_state=0, verbose=False).fit(X, y)
+
+    def predict(new: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        found = model.pred_dist(new)
+        return _normal(found.loc, found.scale)
 
     return predict
 
@@ -88,22 +146,22 @@ def gaussian_process(X: np.ndarray, y: np.ndarray) -> Predictor:
     X, y = X[:GP_ROWS], y[:GP_ROWS]
     kernel = 1.0 * RBF(np.ones(X.shape[1]), (1e-2, 1e3)) + WhiteKernel(0.1, (1e-6, 1e1))
     model = make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, normalize_y=True, random_state=0)).fit(X, y)
-
-    def predict(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, std = model.predict(new, return_std=True)
-        return mean, mean[:, None] + 1.645 * std[:, None] * np.array([-1.0, 1.0])
-
-    return predict
+    return lambda new: _normal(*model.predict(new, return_std=True))
 
 
 METHODS: dict[str, Callable[[np.ndarray, np.ndarray], Predictor]] = {
     "kstonet": kstonet,
     "kstonet, one noise": partial(kstonet, residuals="crossfit"),
     "quantile boosting": quantile_boosting,
+    "MAPIE, CQR": mapie_cqr,
     "MAPIE, split": mapie_split,
+    "NGBoost": ngboost,
     "Gaussian process": gaussian_process,
 }
-COLUMNS = ("coverage", "worst_slab", "worst_third", "worst_feature", "width", "score", "cpu")
+PACKAGES = {"MAPIE, CQR": "mapie", "MAPIE, split": "mapie", "NGBoost": "ngboost"}
+COLUMNS = (
+    "coverage", "worst_slab", "worst_third", "worst_feature", "width", "score", "coverage_95", "score_95", "crps", "cpu",
+)  # fmt: skip
 
 
 def load(name: str, number: int, data: str, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -118,48 +176,123 @@ def load(name: str, number: int, data: str, rows: int) -> tuple[np.ndarray, np.n
     return X[train], y[train], X[test], y[test]
 
 
-def one_split(name: str, number: int, data: str, rows: int) -> dict[str, Any]:
-    """All methods on one split."""
+def one_part(name: str, number: int, data: str, rows: int, method: str) -> dict[str, Any]:
+    """One method on one split."""
     X, y, X_test, y_test = load(name, number, data, rows)
+    started = time.process_time()
+    means, bounds, quantiles = METHODS[method](X, y)(X_test)
+    used = time.process_time() - started
     importance = ExtraTreesRegressor(50, min_samples_leaf=5, random_state=0).fit(X, y).feature_importances_
     feature, scaled, unit = X_test[:, importance.argmax()], StandardScaler().fit(X).transform(X_test), float(np.std(y))
-    out: dict[str, Any] = {"rows": len(X), "test_rows": len(X_test)}
-    for method, fit in METHODS.items():
-        started = time.process_time()
-        means, bounds = fit(X, y)(X_test)
-        slabs = [worst_slab_coverage(y_test, bounds, scaled, n_directions=300, random_state=seed) for seed in range(SEEDS)]
-        out[method] = {
-            "coverage": float(coverage(y_test, bounds)),
-            "worst_slab": float(np.mean(slabs)),
-            "worst_third": coverage_by_quantile(y_test, bounds, means).worst,
-            "worst_feature": coverage_by_quantile(y_test, bounds, feature).worst,
-            "width": float(mean_width(bounds)) / unit,
-            "score": float(winkler_score(y_test, bounds, LEVEL)) / unit,
-            "cpu": time.process_time() - started,
-        }
-    return out
+    narrow, wide = bounds[:, :, 0], bounds[:, :, 1]
+    slabs = [worst_slab_coverage(y_test, narrow, scaled, n_directions=300, random_state=seed) for seed in range(SEEDS)]
+    return {
+        "rows": len(X),
+        "test_rows": len(X_test),
+        "coverage": float(coverage(y_test, narrow)),
+        "worst_slab": float(np.mean(slabs)),
+        "worst_third": coverage_by_quantile(y_test, narrow, means).worst,
+        "worst_feature": coverage_by_quantile(y_test, narrow, feature).worst,
+        "width": float(mean_width(narrow)) / unit,
+        "score": float(winkler_score(y_test, narrow, LEVELS[0])) / unit,
+        "coverage_95": float(coverage(y_test, wide)),
+        "score_95": float(winkler_score(y_test, wide, LEVELS[1])) / unit,
+        "crps": None if quantiles is None else 2.0 * float(pinball_loss(y_test, quantiles, QUANTILES)) / unit,
+        "cpu": used,
+    }
 
 
-def table(parts: list[dict[str, Any]]) -> str:
-    """Means over sets and splits, as Markdown."""
+Parts = dict[str, dict[str, Any]]
+
+
+def by_method(parts: Parts) -> dict[str, Parts]:
+    """Method to its parts, by "set|split|rows"."""
+    found: dict[str, Parts] = {method: {} for method in METHODS}
+    for key, part in parts.items():
+        place, method = key.rsplit("|", 1)
+        found[method][place] = part
+    return {method: own for method, own in found.items() if own}
+
+
+def table(parts: Parts) -> str:
+    """Means over sets and splits, as Markdown: of the splits that all methods have done."""
+    found = by_method(parts)
+    common = sorted(set.intersection(*map(set, found.values())))
     lines = ["| | " + " | ".join(column.replace("_", " ") for column in COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
-    for method in METHODS:
-        cells = (f"{np.mean([part[method][column] for part in parts]):.3f}" for column in COLUMNS)
+    for method, own in found.items():
+        values = [[own[place][column] for place in common] for column in COLUMNS]
+        cells = ("–" if not v or None in v else f"{np.mean(v):.3f}" for v in values)
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def summary(parts: dict[str, Any]) -> list[Summary]:
+def of_set(parts: Parts, name: str) -> Parts:
+    """The parts of one set."""
+    return {key: part for key, part in parts.items() if key.startswith(f"{name}|")}
+
+
+def best_or_tied(parts: Parts, column: str) -> tuple[int, int]:
+    """On how many sets this library's intervals are best, or not worse than the best (paired t-test, 5 %); and of how many."""
+    wins = sets = 0
+    for name in (*UCI, *DEVELOPMENT):
+        found = by_method(of_set(parts, name))
+        own = found.pop("kstonet", {})
+        rivals = []
+        for method, theirs in found.items():
+            common = [place for place in own if place in theirs and theirs[place][column] is not None]
+            if not method.startswith("kstonet") and common:
+                rivals.append(np.array([[own[place][column], theirs[place][column]] for place in common]))
+        if not rivals:
+            continue
+        sets += 1
+        best = min(rivals, key=lambda pairs: float((pairs[:, 1] - pairs[:, 0]).mean()))
+        ahead = float((best[:, 1] - best[:, 0]).mean()) >= 0.0
+        wins += ahead or (len(best) > 1 and bool(ttest_rel(best[:, 0], best[:, 1]).pvalue > 0.05))
+    return wins, sets
+
+
+def report(parts: Parts) -> str:
+    """Tables for every number of rows: means, this library's intervals by set, and the sets on which these are best."""
+    text = ""
+    for rows in sorted({int(key.split("|")[2]) for key in parts}):
+        chosen = {key: part for key, part in parts.items() if key.split("|")[2] == str(rows)}
+        n_splits = len({key.rsplit("|", 1)[0] for key in chosen})
+        text += f"\n## At most {rows:,} training rows: {n_splits} splits\n\nMeans of what all methods have done.\n\n"
+        text += f"{table(chosen)}\n"
+        for column, words in (("score", "Interval score of 90 % intervals"), ("crps", "CRPS")):
+            wins, sets = best_or_tied(chosen, column)
+            if sets:
+                text += (
+                    f"\n{words}: kstonet is best, or not worse than the best by a paired t-test, on {wins} of {sets} sets.\n"
+                )
+        text += "\n| kstonet | splits | rows | " + " | ".join(column.replace("_", " ") for column in COLUMNS) + " |\n"
+        text += "|---" * (len(COLUMNS) + 3) + "|\n"
+        for name in dict.fromkeys(key.split("|")[0] for key in chosen):
+            own = list(by_method(of_set(chosen, name)).get("kstonet", {}).values())
+            if own:
+                cells = " | ".join(f"{np.mean([part[column] for part in own]):.3f}" for column in COLUMNS)
+                text += f"| {name} | {len(own)} | {own[0]['rows']} | {cells} |\n"
+    return text.strip()
+
+
+def summary(parts: Parts) -> list[Summary]:
     """One section of docs/results.md; the paper has no such results."""
-    if not parts:
+    found = by_method(parts)
+    if not found:
         return []
 
     def means(column: str) -> str:
-        return ", ".join(f"{method} {np.mean([part[method][column] for part in parts.values()]):.3f}" for method in METHODS)
+        return ", ".join(f"{method} {np.mean([part[column] for part in own.values()]):.3f}" for method, own in found.items())
 
     titles = {"worst_slab": "Worst-slab coverage of 90 % intervals", "score": "Interval score of 90 % intervals"}
-    note = f"means over {len(parts)} splits with at most a few hundred training rows; defaults only"
+    counts = ", ".join(f"{len(own)}" for own in found.values())
+    note = f"means over all splits that a method has done ({counts}); defaults only"
     return [Summary(title, "–", "–", means(column), note) for column, title in titles.items()]
+
+
+def available(methods: Sequence[str]) -> list[str]:
+    """The methods whose packages are installed."""
+    return [method for method in methods if method not in PACKAGES or find_spec(PACKAGES[method])]
 
 
 def main() -> None:
@@ -167,17 +300,13 @@ def main() -> None:
     arguments = parser(__doc__ or "", "conditional")
     arguments.add_argument("--sets", nargs="*", default=(*UCI, *DEVELOPMENT), help="names of sets")
     arguments.add_argument("--splits", type=int, default=1, help="splits or folds of every set")
-    arguments.add_argument("--rows", type=int, default=500, help="most training rows")
+    arguments.add_argument("--rows", type=int, nargs="*", default=[500], help="most training rows")
+    arguments.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS), help="names of methods")
     given = arguments.parse_args()
     results = Results(given.out)
-    splits = product(range(given.splits), given.sets)
-    calls = {f"{name}|{k}|{given.rows}": partial(one_split, name, k, given.data, given.rows) for k, name in splits}
-    results.run_all(calls)
-    text = f"90 % intervals; means over {len(results.parts)} splits.\n\n{table(list(results.parts.values()))}\n"
-    for key, part in results.parts.items():
-        name, number, _ = key.split("|")
-        text += f"\n## {name}, split {number}: {part['rows']} training and {part['test_rows']} test rows\n\n{table([part])}\n"
-    write_report(given.out, "Conditional coverage", "python -m experiments.conditional", text)
+    every = product(given.rows, range(given.splits), given.sets, available(given.methods))
+    results.run_all({f"{name}|{k}|{rows}|{m}": partial(one_part, name, k, given.data, rows, m) for rows, k, name, m in every})
+    write_report(given.out, "Conditional coverage", "python -m experiments.conditional", report(results.parts))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """What tests of several parts share."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -25,3 +28,18 @@ def make_flats():
 @pytest.fixture
 def flats(make_flats):
     return make_flats()
+
+
+@pytest.fixture(scope="module")
+def forgeable_files(tmp_path_factory):
+    """Descriptions and tensors of stored models, with every class of record."""
+    sys.path.append(str(Path(__file__).parent / "persistence"))
+    from forging import stored
+
+    return stored(tmp_path_factory.mktemp("fuzz"))
+
+
+@pytest.fixture(scope="module")
+def forged_file(tmp_path_factory):
+    """Where forged files are written, one over the other."""
+    return tmp_path_factory.mktemp("forged") / "m.kstonet"

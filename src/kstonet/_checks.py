@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,26 @@ def check_range(name: str, values: Floats, columns: Any = None) -> None:
             f"{name} holds numbers of the size {largest[place]:.3g}{where}; use a unit in which they lie between "
             f"{1.0 / LARGEST:g} and {LARGEST:g}."
         )
+
+
+@contextlib.contextmanager
+def within_range() -> Iterator[None]:
+    """Errors of arithmetic in the block become a ValueError with a remedy.
+
+    Examples
+    --------
+    >>> with within_range():  # doctest: +ELLIPSIS
+    ...     raise FloatingPointError("overflow")
+    Traceback (most recent call last):
+    ValueError: the computation left the range of floating-point numbers (overflow). Use parameters nearer to the defaults, ...
+    """
+    try:
+        yield
+    except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
+        raise ValueError(
+            f"the computation left the range of floating-point numbers ({error}). Use parameters nearer to the defaults, "
+            "weights of fewer orders of magnitude, or standardised data."
+        ) from error
 
 
 def first_of(array: NDArray[Any], chosen: NDArray[np.bool_]) -> str:

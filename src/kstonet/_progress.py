@@ -1,4 +1,7 @@
-"""Progress, always on standard error: a bar of how much is done, how long it took and how long it will take; lines."""
+"""Progress, always on standard error: a bar of how much is done, how long it took and how long it will take; lines.
+
+A line moves on a terminal and in a notebook, whose output is replaced after a carriage return, too.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ import time
 from typing import Any
 
 WIDTH = 24
+NOTEBOOK_WIDTH = 120  # characters
 
 
 class Bar:
-    """One line that moves on a terminal; elsewhere about ten lines in all.
+    """One line that moves on a terminal and in a notebook; elsewhere about ten lines in all.
 
     Parameters
     ----------
@@ -20,6 +24,8 @@ class Bar:
         None: not known yet, see :meth:`expect`.
     done : int, default=0
         Finished before: they count, but not for the time that is left.
+    last : str, optional
+        Name of the last step, if it is unlike the others: how long it takes is not known from them.
 
     Examples
     --------
@@ -29,8 +35,8 @@ class Bar:
     >>> bar.close()
     """
 
-    def __init__(self, name: str, total: int | None, done: int = 0) -> None:
-        self._name, self._total = name, total
+    def __init__(self, name: str, total: int | None, done: int = 0, last: str | None = None) -> None:
+        self._name, self._total, self._last = name, total, last
         self._before = self._done = done
         self._started = time.perf_counter()
 
@@ -41,7 +47,7 @@ class Bar:
     def advance(self, text: str) -> None:
         """One more is done."""
         self._done += 1
-        if sys.stderr.isatty():
+        if moves():
             self.show(text)
         elif self._total is None or self._done % max(1, self._total // 10) == 0 or self._done == self._total:
             write(self._line(text) + "\n")
@@ -51,18 +57,18 @@ class Bar:
         self._before, self._done = self._before + done, self._done + done
 
     def show(self, text: str) -> None:
-        """Say what goes on, with nothing more done; on a terminal only."""
-        if sys.stderr.isatty():
-            write(f"\r{self._line(text)}\x1b[K")
+        """Say what goes on, with nothing more done; only where the line moves."""
+        if moves():
+            _rewrite(self._line(text))
 
     def clear(self) -> None:
         """Make room for a line of something else."""
-        if sys.stderr.isatty():
-            write("\r\x1b[K")
+        if moves():
+            _rewrite("")
 
     def close(self) -> None:
         """End the line that moves."""
-        if sys.stderr.isatty():
+        if moves():
             write("\n")
 
     def _line(self, text: str) -> str:
@@ -73,9 +79,13 @@ class Bar:
         here = self._done - self._before
         if here:
             spent = time.perf_counter() - self._started
-            after = f"  {duration(spent)}, {duration(spent / here * (self._total - self._done))} left"
-        if sys.stderr.isatty():  # a line that wraps cannot move
-            text = text[: max(0, shutil.get_terminal_size().columns - 1 - len(before) - len(after))]
+            to_come = self._total - self._done
+            alike = to_come - bool(self._last and to_come)
+            left = [f"{duration(spent / here * alike)} left"] if alike or not to_come else []
+            after = f"  {', '.join([duration(spent), *left])}" + (f", then {self._last}" if alike < to_come else "")
+        if moves():  # a line that wraps cannot move
+            text = text[: max(0, _room() - len(before) - len(after))]
+            return f"{before}{text}{after}"[: max(0, _room())]
         return before + text + after
 
 
@@ -113,22 +123,49 @@ def write(text: str) -> None:
     sys.stderr.flush()
 
 
+def _in_notebook() -> bool:
+    """Whether standard error is the output of a notebook's cell."""
+    return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
+
+
+def moves() -> bool:
+    """Whether a line can be replaced: on a terminal, and in a notebook.
+
+    Examples
+    --------
+    >>> from kstonet._progress import moves
+    >>> moves() in (True, False)
+    True
+    """
+    return sys.stderr.isatty() or _in_notebook()
+
+
+def _room() -> int:
+    """Characters of a line that does not wrap; in a notebook it may."""
+    return NOTEBOOK_WIDTH if _in_notebook() else shutil.get_terminal_size().columns - 1
+
+
+def _rewrite(line: str) -> None:
+    """Replace the line; a notebook knows no sequence that erases the rest of it, so blanks do."""
+    write(f"\r{line:<{_room()}}" + ("" if line else "\r") if _in_notebook() else f"\r{line}\x1b[K")
+
+
 def moving(line: str) -> None:
-    """A line that the next one replaces on a terminal; elsewhere a line like others.
+    """A line that the next one replaces on a terminal or in a notebook; elsewhere a line like others.
 
     Examples
     --------
     >>> from kstonet._progress import moving
     >>> moving("trained 3 of 9")
     """
-    if sys.stderr.isatty():
-        write(f"\r\x1b[K{line[: max(0, shutil.get_terminal_size().columns - 1)]}")
+    if moves():
+        _rewrite(line[: max(0, _room())])
     else:
         write(f"{line}\n")
 
 
 def status(line: str, *, final: bool = False) -> None:
-    """A line that is rewritten in place on a terminal; elsewhere, such as in a log, only the final one is written.
+    """A line that is rewritten in place where that is possible; elsewhere, such as in a log, only the final one is written.
 
     Examples
     --------
@@ -136,7 +173,8 @@ def status(line: str, *, final: bool = False) -> None:
     >>> status("downloading: 3 MB")
     >>> status("downloaded: 5 MB", final=True)
     """
-    if sys.stderr.isatty():
-        write(f"\r\x1b[K{line}" + ("\n" if final else ""))
+    if moves():
+        _rewrite(line)
+        write("\n" if final else "")
     elif final:
         write(f"{line}\n")

@@ -20,6 +20,19 @@ def forward_above(uppers: Sequence[UpperLayer], first: np.ndarray) -> tuple[np.n
     return tuple(values)
 
 
+def jacobian_above(uppers: Sequence[UpperLayer], values: Sequence[np.ndarray]) -> np.ndarray:
+    """∂ output / ∂ Y₁ of every row by the chain rule, (n, outputs, units); ``values`` are those of :func:`forward_above`.
+
+    A head for two classes has one output here: its second logit, for the first one is zero.
+    """
+    jacobian = None
+    for layer, below in zip(reversed(uppers), reversed(values[:-1]), strict=True):
+        through = layer.slope(below)
+        jacobian = through if jacobian is None else jacobian @ through
+    assert jacobian is not None
+    return jacobian
+
+
 @dataclass(frozen=True)
 class Network:
     """An immutable chain of layers; ``inputs`` and ``outputs`` of the training data are passed to the methods."""

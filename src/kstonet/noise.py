@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from kstonet.network import Network
+from kstonet.network import Network, jacobian_above
 
 MOST_SLOPES = 20_000_000  # rows · units · outputs whose slopes are computed
 
 
 def output_slopes(network: Network, values: tuple[np.ndarray, ...]) -> np.ndarray:
     """Largest |∂ output / ∂ Y₁| of every observation, by the chain rule through the layers above the first."""
-    jacobian = None  # (n, outputs, units of the current layer)
-    for layer, below in zip(reversed(network.uppers), reversed(values[:-1]), strict=True):
-        through = layer.slope(below)
-        jacobian = through if jacobian is None else jacobian @ through
-    assert jacobian is not None
-    return np.asarray(np.abs(jacobian).max(axis=(1, 2)))
+    return np.asarray(np.abs(jacobian_above(network.uppers, values)).max(axis=(1, 2)))
 
 
 def automatic_noise(network: Network, values: tuple[np.ndarray, ...], outputs: np.ndarray) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -127,12 +128,23 @@ class Progress(Observer):
     total : int
         Iterations to come.
     verbose : int
-        1: a bar with the loss and the time left (on a terminal one line that moves; elsewhere about ten lines). 2: a line per
-        iteration with the seconds of every part.
+        1: a bar with the loss and the time left (on a terminal and in a notebook one line that moves; elsewhere about ten
+        lines). 2: a line per iteration with the seconds of every part.
+    intervals : bool, default=False
+        Whether intervals will be prepared after the iterations; they are the last step of the bar.
     """
 
-    def __init__(self, name: str, total: int, verbose: int) -> None:
-        self._name, self._verbose, self._bar = name, verbose, Bar(name, total)
+    def __init__(self, name: str, total: int, verbose: int, intervals: bool = False) -> None:
+        self._name, self._verbose, self._intervals = name, verbose, intervals
+        self._bar = Bar(name, total + intervals, last="intervals" if intervals else None)
+        self._started = 0.0
+
+    def begins(self, task: str) -> None:
+        """Say that intervals are being prepared."""
+        if task == "intervals":
+            self._started = time.perf_counter()
+            if self._verbose == 1:
+                self._bar.show("preparing intervals")
 
     def iteration(self, done: Iteration) -> Stop | None:
         """Show one more iteration."""
@@ -154,7 +166,15 @@ class Progress(Observer):
         else:
             self._bar.catch_up(len(records))
 
+    def ended(self, task: str) -> None:
+        """Show that the intervals are there."""
+        if self._verbose >= 2:
+            write(f"[{self._name}] intervals  seconds: {time.perf_counter() - self._started:.2f}\n")
+        else:
+            self._bar.advance("intervals prepared")
+            self._bar.close()
+
     def close(self) -> None:
-        """End the line that moves."""
-        if self._verbose == 1:
+        """End the line that moves, unless the intervals are still to come."""
+        if self._verbose == 1 and not self._intervals:
             self._bar.close()

@@ -47,8 +47,15 @@ class Scaler:
         blocks = [slice(start, start + step) for start in range(0, n, step)]
         mean = sum((w[rows] @ values[rows] for rows in blocks), np.zeros(columns)) / total
         square = sum((w[rows] @ (values[rows] - mean) ** 2 for rows in blocks), np.zeros(columns)) / total
+        return cls.of_moments(mean, square, indicators, float(np.finfo(values.dtype).eps))
+
+    @classmethod
+    def of_moments(
+        cls, mean: np.ndarray, square: np.ndarray, indicators: np.ndarray | None = None, rounding: float = 2.0**-52
+    ) -> Scaler:
+        """From means and mean squares around them, of values with this unit round-off."""
         spread = np.sqrt(square)
-        noise = 10.0 * np.finfo(values.dtype).eps * np.abs(mean)  # what rounding leaves of a constant column
+        noise = 10.0 * rounding * np.abs(mean)  # what rounding leaves of a constant column
         scaled = spread > noise if indicators is None else (spread > noise) & ~indicators
         return cls(mean, np.where(scaled, spread, 1.0))
 

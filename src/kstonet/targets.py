@@ -149,6 +149,11 @@ class NumericTargets:
         """Noise and half-widths of intervals."""
         return IntervalCalibration.learn(end, uncertainty, residuals)
 
+    def derivatives(self, predictions: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+        """Of predicted numbers with respect to the outputs (iterates, n, k) of every iterate: (iterates, n, k, k)."""
+        iterates, n, k = predictions.shape
+        return np.broadcast_to(np.diag(self.scaler.scale / iterates), (iterates, n, k, k))
+
     def in_units(self, values: np.ndarray) -> np.ndarray:
         """Standardised means (n, k) in the units of the data; a single target has no axis of its own."""
         mean = self.scaler.backward(values)
@@ -266,6 +271,20 @@ class ClassTargets:
         """Their logarithms, finite where a probability is not a positive number."""
         averaged = logsumexp(np.stack([log_proba(logits) for logits in predictions]), axis=0) - np.log(len(predictions))
         return log_proba(averaged / temperature)
+
+    def derivatives(self, predictions: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+        """Of :meth:`probabilities` with respect to the logits (iterates, n, k) of every iterate: (iterates, n, k, k).
+
+        With s the softmax of an iterate, its share r = s/Σs in the sum over iterates and the tempered probabilities q,
+        ∂ log q_j/∂z_l = (v_jl - Σᵢ qᵢ v_il)/T, where v_jl = r_j (δ_jl - s_l).
+        """
+        logs = np.stack([log_proba(logits) for logits in predictions])
+        softmaxes, shares = np.exp(logs), np.exp(logs - logsumexp(logs, axis=0))
+        q = self.probabilities(predictions, temperature)
+        eye = np.eye(predictions.shape[2])
+        moves = shares[..., None] * (eye - softmaxes[:, :, None, :])
+        moves -= (q[:, :, None] * moves).sum(axis=2, keepdims=True)
+        return np.asarray(q[:, :, None] * moves / temperature)
 
     def calibration(self, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
         """Temperature of the logits and scale of their variance."""

@@ -12,23 +12,26 @@ import numpy as np
 from scipy.special import expit
 
 from kstonet._records import storable
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
+from kstonet.gram.making import expansion_on
 from kstonet.gram.planning import Plan
 from kstonet.layers.base import UpperLayer
 from kstonet.layers.moments import Moments
-from kstonet.network import forward_above
+from kstonet.network import forward_above, jacobian_above
 from kstonet.scaling import Scaler
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
-from kstonet.uncertainty.conformal import ConformalFactor, NormalFactor, SkewedFactor
+from kstonet.uncertainty.conformal import NormalFactor
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution, probabilities
 from kstonet.uncertainty.logits import best_temperature, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.prediction_sets import set_scores, set_thresholds
+from kstonet.uncertainty.regions import PredictiveRegion
 
 
-@storable(history="any", chosen="any", choice="any")
+@storable(history="any", chosen="any", choice="any", sample="float s p")
 @dataclass(frozen=True)
 class TrainedNetwork:
     """What a training leaves behind.
@@ -61,6 +64,8 @@ class TrainedNetwork:
         How they were chosen: "reason" in words and "table", what was tried.
     plan : Plan, optional
         How the training held its kernel matrix, and why; None without one.
+    sample : ndarray of shape (s, p), optional
+        Some of the training rows, standardised: what is said of the columns of the data is averaged over them.
 
     Examples
     --------
@@ -84,6 +89,7 @@ class TrainedNetwork:
     chosen: dict[str, Any] = field(default_factory=dict)
     choice: dict[str, Any] = field(default_factory=dict)
     plan: Plan | None = None
+    sample: np.ndarray | None = None
 
     # -- facts ---------------------------------------------------------------------------------------------------------------
 
@@ -136,6 +142,19 @@ class TrainedNetwork:
             raise TypeError("a regression has no class probabilities; ask for mean, distribution or interval.")
         return self.targets
 
+    def on(self, device: str | None) -> TrainedNetwork:
+        """The network with the kernel values of its predictions on a device that PyTorch knows; not for storing.
+
+        Everything is computed in float64, as on the CPU, and agrees with it to rounding: 1e-9 of a standardised output.
+        """
+        if device is None:
+            return self
+        placed, uncertainty = expansion_on(self.expansion, device), self.uncertainty
+        if uncertainty is not None:
+            same = uncertainty.expansion is self.expansion
+            uncertainty = replace(uncertainty, expansion=placed if same else expansion_on(uncertainty.expansion, device))
+        return replace(self, expansion=placed, uncertainty=uncertainty)
+
     # -- what every network answers ------------------------------------------------------------------------------------------
 
     def outputs(self, X: np.ndarray) -> np.ndarray:
@@ -155,6 +174,32 @@ class TrainedNetwork:
         if isinstance(self.targets, ClassTargets):
             return self.proba(X)
         return self.targets.in_units(self.outputs(X).mean(axis=0))
+
+    def gradient(self, X: np.ndarray) -> np.ndarray:
+        """Gradients of :meth:`mean`, in its units and those of X: (n, p) of a single number, else (n, outputs, p)."""
+        gradients = np.asarray(self.standard_gradient(self.scaler.forward(X)) / self.scaler.scale)
+        return gradients[:, 0] if isinstance(self.targets, NumericTargets) and self.targets.single else gradients
+
+    def standard_gradient(self, rows: np.ndarray) -> np.ndarray:
+        """The same with respect to standardised rows, of shape (n, outputs, p), in blocks of bounded memory.
+
+        The chain rule ends in one kernel expansion whose coefficients differ from row to row: the sum over iterates and units
+        of their coefficients times ∂ mean / ∂ unit.
+        """
+        outputs = self.targets.n_outputs
+        gradients = np.empty((len(rows), outputs, len(self.scaler.mean)))
+        width = max(part.width for part in self.expansion.parts)
+        for block in row_blocks(len(rows), (4 + 2 * outputs) * width + 2 * outputs**2 * len(self.uppers)):
+            ((_, firsts, _),) = self.expansion.blocks(rows[block])  # a block of these is larger
+            values = [forward_above(layers, first) for layers, first in zip(self.uppers, firsts, strict=True)]
+            pull = self.targets.derivatives(np.stack([own[-1] for own in values]), self.temperature)
+            above = np.stack([jacobian_above(layers, own) for layers, own in zip(self.uppers, values, strict=True)])
+            gradients[block] = self.expansion.pulled(rows[block], pull[..., -above.shape[2] :] @ above)
+        return gradients
+
+    def iterate(self, t: int) -> TrainedNetwork:
+        """One of the averaged iterates alone; it gives means, probabilities and gradients."""
+        return replace(self, expansion=self.expansion.iterate(t), uppers=self.uppers[t : t + 1], uncertainty=None)
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """The last hidden layer (before its activation) of the last iterate: a sufficient reduction of X."""
@@ -186,7 +231,7 @@ class TrainedNetwork:
         if local is not None:
             parts = {source: local[:, :, None] * part * local[:, None, :] for source, part in parts.items()}
         means = targets.scaler.backward(moments.mean)
-        return PredictiveDistribution(means, parts, targets.single, noise.df, self.calibration.factor)
+        return PredictiveDistribution(means, parts, targets.single, noise.df, self.calibration.factor, self.calibration.joint)
 
     def interval(
         self, X: np.ndarray, coverage: Any = 0.95, kind: str = "prediction", groups: np.ndarray | None = None
@@ -202,13 +247,31 @@ class TrainedNetwork:
             return distribution.of_mean.interval(coverage)
         bounds = distribution.interval(coverage)
         if groups is not None:
-            assert isinstance(self.calibration, IntervalCalibration)
-            if self.calibration.groups is None:
-                raise ValueError("groups are given, but the model was not calibrated by groups: calibrate(X, y, groups=...).")
-            for label, factor in zip(self.calibration.groups, self.calibration.group_factors, strict=True):
+            calibration = self._by_groups()
+            assert calibration.groups is not None
+            for label, factor in zip(calibration.groups, calibration.group_factors, strict=True):
                 rows = np.flatnonzero(groups == label)
                 bounds[rows] = distribution.take(rows, factor).interval(coverage)
         return bounds
+
+    def region(self, X: np.ndarray, coverage: Any = 0.95, groups: np.ndarray | None = None) -> PredictiveRegion:
+        """Ellipsoids that hold all targets of a new observation; with the ``groups`` of the rows as for intervals."""
+        distribution = self.distribution(X)
+        found = distribution.region(coverage)
+        if groups is not None:
+            calibration = self._by_groups()
+            assert calibration.groups is not None
+            radius = found.radius.copy()
+            for label, joint in zip(calibration.groups, calibration.group_joints, strict=True):
+                radius[groups == label] = joint.factor.tails(probabilities("coverage", coverage))[1][:, 0]
+            found = replace(found, radius=radius)
+        return found
+
+    def _by_groups(self) -> IntervalCalibration:
+        assert isinstance(self.calibration, IntervalCalibration)
+        if self.calibration.groups is None:
+            raise ValueError("groups are given, but the model was not calibrated by groups: calibrate(X, y, groups=...).")
+        return self.calibration
 
     # -- classification ------------------------------------------------------------------------------------------------------
 
@@ -272,18 +335,14 @@ class TrainedNetwork:
         distribution = self.distribution(X)
         assert isinstance(self.calibration, IntervalCalibration)
         errors = y.reshape(distribution.means.shape) - distribution.means
-        skewed = weight is None and isinstance(self.calibration.factor, SkewedFactor)
-        factor = (
-            SkewedFactor.of(errors, distribution.deviations)
-            if skewed
-            else ConformalFactor.of(errors, distribution.deviations, weight=weight)
-        )
-        labels = None if groups is None else np.unique(groups)
-        own = [] if labels is None else [np.flatnonzero(groups == label) for label in labels]
-        weights = [None if weight is None else weight[rows] for rows in own]
-        parts = zip(own, weights, strict=True)
-        factors = tuple(ConformalFactor.of(errors[rows], distribution.deviations[rows], weight=w) for rows, w in parts)
-        return replace(self, calibration=replace(self.calibration, factor=factor, groups=labels, group_factors=factors))
+        return replace(self, calibration=self.calibration.of_rows(errors, distribution, weight, groups))
+
+    def updated(self, X: np.ndarray, y: np.ndarray, step: float | str = "auto") -> TrainedNetwork:
+        """The network whose intervals have adapted to rows of a series, in the order of their arrival."""
+        distribution = self.distribution(X)
+        assert isinstance(self.calibration, IntervalCalibration)
+        errors = y.reshape(distribution.means.shape) - distribution.means
+        return replace(self, calibration=self.calibration.after(errors, distribution, step))
 
     def _own_calibration(self) -> IntervalCalibration | ProbabilityCalibration:
         calibration = self.calibration
@@ -294,4 +353,4 @@ class TrainedNetwork:
             )
         if isinstance(calibration, ProbabilityCalibration):
             return replace(calibration, temperature=out_of_sample_temperature(*calibration.out_of_sample), given=None)
-        return replace(calibration, factor=calibration.out_of_sample, groups=None, group_factors=())
+        return calibration.of_fit()

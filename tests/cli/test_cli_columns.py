@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kstonet.cli.dates import DateColumn, is_dates, with_dates
 from kstonet.cli.survey import survey
 from kstonet.cli.training import parse_settings
 from kstonet.tables import InputError
+from kstonet.tables.dates import DateColumn, is_dates, with_dates
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
 """Training with the Gram matrix on a device: the numbers are those of NumPy (make test-torch; a GPU where there is one)."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.datasets import make_measurement_error
+from kstonet.gram import LowRank
 
 torch = pytest.importorskip("torch", reason="torch is an extra; make test-torch installs a CPU build")
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
@@ -60,3 +63,48 @@ def test_first_call_of_a_classifier(device):
     there = KStoNetClassifier(random_state=0, device=device).fit(X, labels)
     assert there.tuned_["loss"] == "squared"
     np.testing.assert_allclose(there.predict_proba(X), here.predict_proba(X), atol=1e-4)
+
+
+PRECISE = {"rtol": 1e-9, "atol": 1e-9}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("options", [{}, {"solver": LowRank(rank=40, leaf_rows=50)}, {"kernel": "matern32", "loss": "squared"}])
+def test_predictions_on_a_device_are_those_of_the_cpu(device, options, monkeypatch):
+    """Also in many small blocks, for a model that was trained elsewhere, and after a calibration there."""
+    model = KStoNetRegressor(tuning="none", **FAST, **options).fit(X, Y)
+    new, observed = make_measurement_error(60, random_state=1)
+    here = model.predict(new), model.predict_interval(new), model.transform(new)
+    model.set_params(device=device)
+    there = model.predict(new), model.predict_interval(new), model.transform(new)
+    for one, other in zip(there, here, strict=True):
+        np.testing.assert_allclose(one, other, **PRECISE)
+    part = model._network.expansion.parts[0]
+    assert part.coef.device.type == torch.device(device).type  # it was there
+    monkeypatch.setattr("kstonet.gram.torch.DEVICE_BLOCK_BYTES", 8 * part.width * 7)  # seven rows at a time
+    del model._placed
+    assert len(list(model._network.expansion.blocks(new))) == 9
+    np.testing.assert_allclose(model.predict(new), here[0], **PRECISE)
+    calibrated = model.calibrate(new, observed).predict_interval(new)
+    assert isinstance(model.trained_.expansion.parts[0].coef, np.ndarray)  # what is stored stays on the CPU
+    np.testing.assert_allclose(model.set_params(device=None).predict_interval(new), calibrated, **PRECISE)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_probabilities_on_a_device_are_those_of_the_cpu(device):
+    model = KStoNetClassifier(random_state=0).fit(X, np.digitize(Y, np.quantile(Y, [0.3, 0.7])))
+    here = model.predict_proba(X), model.predict_proba_interval(X), model.predict_set(X)
+    model.set_params(device=device)
+    there = model.predict_proba(X), model.predict_proba_interval(X), model.predict_set(X)
+    for one, other in zip(there, here, strict=True):
+        np.testing.assert_allclose(one, other, **PRECISE)
+
+
+def test_a_model_predicts_where_its_device_is_missing():
+    model = KStoNetRegressor(tuning="none", **FAST, device="cpu").fit(X, Y)
+    here = model.predict(X)
+    model.set_params(device="cuda:99")
+    with pytest.warns(UserWarning, match="device='cuda:99' is not usable here.*Predictions are made on the CPU"):
+        there = model.predict(X)
+    np.testing.assert_allclose(there, here, **PRECISE)
+    assert "_placed" not in pickle.loads(pickle.dumps(model)).__dict__

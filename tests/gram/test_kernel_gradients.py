@@ -19,6 +19,9 @@ KERNELS = {
     "poly": {},
     "poly of degree 1": {"kernel": "poly", "degree": 1},
     "linear": {},
+    "arccos0": {},
+    "arccos1": {},
+    "arccos2": {},
     "exponential": {},
     "exponential like rbf": {"kernel": "exponential", "norm": 2, "exponent": 2.0},
     "exponential, rough": {"kernel": "exponential", "norm": 2, "exponent": 0.6},
@@ -71,8 +74,25 @@ def test_an_empty_expansion_is_flat():
 
 
 def test_kernels_without_a_gradient_say_so():
-    with pytest.raises(TypeError, match=r"the gradient of the kernel ArcCosine.* is not known"):
-        make_kernel("arccos1", X).gradient(X, BASIS, COEF)
+    with pytest.raises(TypeError, match=r"the gradient of the kernel UserKernel.* is not known"):
+        make_kernel(lambda X, Y: X @ Y.T, X).gradient(X, BASIS, COEF)
+    with pytest.raises(TypeError, match="no features to differentiate by"):
+        make_kernel("precomputed", X).gradient(X, BASIS, COEF)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_coefficients_may_differ_from_row_to_row(name, monkeypatch):
+    monkeypatch.setattr("kstonet.gram.blocks.BLOCK_BYTES", 8 * 4 * len(BASIS) * 4)
+    kernel, coef = kernel_of(name), RNG.normal(size=(len(X), 2, len(BASIS)))
+    expected = [kernel.gradient(X[i : i + 1], BASIS, coef[i])[0] for i in range(len(X))]
+    np.testing.assert_allclose(kernel.gradient(X, BASIS, coef), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_the_origin_has_the_slope_halfway_between_its_sides():
+    kernel = make_kernel("arccos1", X)
+    origin, step = np.zeros((1, 3)), 1e-6 * np.eye(3)
+    central = (kernel(step, BASIS) - kernel(-step, BASIS)) @ COEF.T / 2e-6
+    np.testing.assert_allclose(kernel.gradient(origin, BASIS, COEF)[0], central.T, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if isinstance(kernel_of(name), Stationary)])

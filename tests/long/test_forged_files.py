@@ -9,24 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 sys.path.append(str(Path(__file__).parents[1] / "persistence"))
-from forging import check_forgery, forge, stored
+from forging import check_forgery, forge
 
 pytestmark = pytest.mark.long
 
 FILES = 2_000 if os.environ.get("CI") else 100_000
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return stored(tmp_path_factory.mktemp("fuzz"))
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return tmp_path_factory.mktemp("forged") / "m.kstonet"
-
-
 @settings(max_examples=FILES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_forged_files(files, place, data):
-    check_forgery(place, *forge(data.draw, *data.draw(st.sampled_from(files))))
+@given(random=st.randoms(use_true_random=True))
+def test_forged_files(forgeable_files, forged_file, random):
+    check_forgery(forged_file, *forge(random, *random.choice(forgeable_files)))

@@ -3,21 +3,33 @@
 import copy
 import json
 import math
+import re
 import time
 import warnings
+from dataclasses import replace
+from pathlib import Path
+from random import Random
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
-from hypothesis import strategies as st
 from model_files import LABELS, NEW, X, Y, quick
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
 from kstonet.gram import LowRank
+from kstonet.gram.kernels import Exponential
+from kstonet.layers import heads, linear
 from kstonet.persistence import ModelFileError, load, save
 from kstonet.storage import container
+from kstonet.uncertainty.conformal import NormalFactor
 
 SECONDS = 1.0
+OF_VERSION_1 = Path(__file__).parents[1] / "reference" / "stored"
+FIRST_FILES = ("regressor_precomputed", "classifier_three", "stonet_loo")
+MANY = np.random.default_rng(1).normal(size=(200, 3))
+SKEWED = np.random.default_rng(2).exponential(size=200)
+RIDGE: dict[str, Any] = {"tuning": "none", "loss": "squared", "C": 1.0}
 NUMBERS = [0, 1, -1, 2, 0.5, -0.5, 7, 1e6, -1e6, 10**30, 1e300, -1e300, True, False, None]
 TAGS = ["tuple", "dict", "float", "number", "tensor", "strings", "objects", "activation", "record"]
 WORDS = [
@@ -39,19 +51,26 @@ WORDS = [
     "é" * 50,
 ]
 
-leaves = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(WORDS), st.integers(-5, 5), st.floats(allow_nan=False))
-nodes = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.builds(lambda tag, content: {tag: content}, st.sampled_from(TAGS), st.lists(inner, max_size=3)),
-        st.builds(lambda tag, content: {tag: content}, st.sampled_from(TAGS), inner),
-        st.just({"float": "nan"}),
-        st.just({"float": "-inf"}),
-        st.builds(lambda width: {"strings": [[1], width, ["a"]]}, st.integers(1, 10**9)),
-    ),
-    max_leaves=5,
-)
+
+def node(random: Random, depth: int = 2) -> Any:
+    """Something that a description may hold, or must not."""
+    kind = random.randrange(10 if depth else 4)
+    if kind < 2:
+        return random.choice(NUMBERS)
+    if kind < 3:
+        return random.choice(WORDS)
+    if kind < 4:
+        return random.choice([random.randint(-5, 5), random.uniform(-1e3, 1e3), 10.0 ** random.randint(-300, 300)])
+    inner = [node(random, depth - 1) for _ in range(random.randrange(4))]
+    if kind < 5:
+        return inner
+    if kind < 7:
+        return {random.choice(TAGS): inner}
+    if kind < 8:
+        return {random.choice(TAGS): node(random, depth - 1)}
+    if kind < 9:
+        return {"float": random.choice(["nan", "-inf"])}
+    return {"strings": [[1], random.randint(1, 10**9), ["a"]]}
 
 
 def models() -> list[Any]:
@@ -59,7 +78,9 @@ def models() -> list[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [
-            quick(KStoNetRegressor, tuning="none", hidden_layer_sizes=(3, 2), gamma=[0.1, 0.1, 1.0]).fit(X, Y),
+            quick(KStoNetRegressor, tuning="none", hidden_layer_sizes=(3, 2), gamma=[0.1, 0.1, 1.0])
+            .fit(X, Y)
+            .update(NEW, Y[:7]),
             quick(KStoNetRegressor, residuals="training", kernel=["rbf", "laplacian", "matern32", "poly", "arccos1"]).fit(
                 X, Y[:, 0]
             ),
@@ -72,16 +93,45 @@ def models() -> list[Any]:
             quick(KStoNetRegressor, residuals="loo", loss="squared", C=5.0, solver=LowRank(rank=8, leaf_rows=12)).fit(
                 X, Y[:, 0]
             ),
+            quick(KStoNetRegressor, kernel=[Exponential((1.0, 2.0, 3.0)), "linear"], residuals=None).fit(X, Y[:, 0]),
+            quick(KStoNetRegressor, **RIDGE, residuals="local").fit(MANY, MANY[:, 0] + SKEWED * np.exp(MANY[:, 1])),
+            _of_many_classes(),
+            _of_many_features(),
+            _of_normal_errors(),
         ]
 
 
+def _of_many_classes() -> Any:
+    """A classifier with more coefficients than have a joint covariance."""
+    with mock.patch.object(heads, "LARGEST_INFORMATION", 5):
+        return quick(KStoNetClassifier, **RIDGE).fit(X, LABELS)
+
+
+def _of_many_features() -> Any:
+    """A linear regressor with more coefficients than have a covariance matrix."""
+    with mock.patch.object(linear, "LARGEST_COVARIANCE", 1):
+        return quick(StoNetRegressor, hidden_layer_sizes=(3,)).fit(X, Y[:, 0])
+
+
+def _of_normal_errors() -> Any:
+    """A regressor with a factor that files of early versions have."""
+    model = quick(KStoNetRegressor, **RIDGE, residuals="training").fit(X, Y[:, 0])
+    model.trained_ = replace(model.trained_, calibration=replace(model.trained_.calibration, factor=NormalFactor()))
+    return model
+
+
 def stored(folder: Any) -> list[tuple[dict[str, Any], dict[str, np.ndarray]]]:
-    """Their descriptions and tensors."""
+    """Their descriptions and tensors, and those of files of version 1."""
     files = []
     for number, model in enumerate(models()):
         save(model, folder / f"{number}.kstonet", metadata={"table": {"columns": []}})
         files.append(container.read(folder / f"{number}.kstonet"))
-    return files
+    return files + [container.read(OF_VERSION_1 / f"{name}.kstonet") for name in FIRST_FILES]
+
+
+def record_names(files: Any) -> set[str]:
+    """The classes of record that descriptions hold."""
+    return set(re.findall(r"'record': \['(\w+)'", str([description for description, _ in files])))
 
 
 def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -91,30 +141,30 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def forge(
-    draw: Any, description: dict[str, Any], tensors: dict[str, np.ndarray]
+    random: Random, description: dict[str, Any], tensors: dict[str, np.ndarray]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Some of it changed."""
     description, tensors = copy.deepcopy(description), dict(tensors)
-    for _ in range(draw(st.integers(1, 3))):
-        if draw(st.booleans()):
-            name = draw(st.sampled_from(sorted(tensors)))
-            tensors[name] = _other_tensor(draw, tensors[name])
+    for _ in range(random.randint(1, 3)):
+        if random.random() < 0.5:
+            name = random.choice(sorted(tensors))
+            tensors[name] = _other_tensor(random, tensors[name])
             continue
         everywhere = places(description)[1:]
-        path = draw(st.sampled_from(everywhere))
+        path = random.choice(everywhere)
         parent = description
         for key in path[:-1]:
             parent = parent[key]
-        action = draw(st.integers(0, 3))
+        action = random.randrange(4)
         if action == 0:
             del parent[path[-1]]
         elif action == 1:
             source = description
-            for key in draw(st.sampled_from(everywhere)):
+            for key in random.choice(everywhere):
                 source = source[key] if isinstance(source, list | dict) and _holds(source, key) else source
             parent[path[-1]] = copy.deepcopy(source)
         else:
-            parent[path[-1]] = draw(nodes)
+            parent[path[-1]] = node(random)
     return description, tensors
 
 
@@ -122,14 +172,14 @@ def _holds(node: Any, key: Any) -> bool:
     return key in node if isinstance(node, dict) else isinstance(key, int) and key < len(node)
 
 
-def _other_tensor(draw: Any, array: np.ndarray) -> np.ndarray:
-    action = draw(st.integers(0, 5))
+def _other_tensor(random: Random, array: np.ndarray) -> np.ndarray:
+    action = random.randrange(6)
     if action == 0 and array.size:
         array = array.copy()
-        value = draw(st.sampled_from([np.nan, np.inf, -np.inf, -1.0, 0.0, 1e6]))
+        value = random.choice([np.nan, np.inf, -np.inf, -1.0, 0.0, 1e6])
         if array.dtype.kind != "f" and not math.isfinite(value):
             value = -1.0
-        array.reshape(-1)[draw(st.integers(0, array.size - 1))] = value
+        array.reshape(-1)[random.randrange(array.size)] = value
         return array
     if action == 1:
         return np.concatenate([array.reshape(-1), array.reshape(-1)[-1:]])
@@ -139,7 +189,7 @@ def _other_tensor(draw: Any, array: np.ndarray) -> np.ndarray:
         return array[None]
     if action == 4:
         with np.errstate(invalid="ignore", over="ignore"):  # infinities have no whole number
-            return array.astype(draw(st.sampled_from(["float32", "float16", "int8", "uint64", "bool"])))
+            return array.astype(random.choice(["float32", "float16", "int8", "uint64", "bool"]))
     return -array if array.dtype.kind == "f" else array[::-1].copy()
 
 

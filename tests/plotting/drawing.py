@@ -3,14 +3,20 @@
 import numpy as np
 import pytest
 
-from kstonet.plotting import CoverageDisplay, IntervalDisplay, VarianceSourcesDisplay, WidthErrorDisplay
+from kstonet.plotting import (
+    CoverageDisplay,
+    IntervalDisplay,
+    PartialCoverageDisplay,
+    VarianceSourcesDisplay,
+    WidthErrorDisplay,
+)
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib.figure import Figure  # noqa: E402
 
 FAST = {"max_iter": 6, "n_average": 3, "n_imputation_steps": 5, "random_state": 0}
-PREDICTIVE = [IntervalDisplay, CoverageDisplay, WidthErrorDisplay, VarianceSourcesDisplay]
+PREDICTIVE = [IntervalDisplay, CoverageDisplay, WidthErrorDisplay, PartialCoverageDisplay, VarianceSourcesDisplay]
 
 
 def axes():

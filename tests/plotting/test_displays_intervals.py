@@ -8,10 +8,11 @@ from scipy.stats import binom, binomtest
 from sklearn.linear_model import BayesianRidge
 
 from kstonet import KStoNetRegressor
-from kstonet.metrics import calibration_curve, coverage, expected_calibration_error, reliability_curve
+from kstonet.metrics import calibration_curve, coverage, coverage_by_quantile, expected_calibration_error, reliability_curve
 from kstonet.plotting import (
     CoverageDisplay,
     IntervalDisplay,
+    PartialCoverageDisplay,
     ReliabilityDisplay,
     WidthErrorDisplay,
 )
@@ -259,3 +260,38 @@ def test_equal_widths_make_one_bin():
     other = WidthErrorDisplay.from_predictions(np.arange(40.0), 0.0, np.arange(40.0), name="b", ax=display.ax_)
     assert len(other.means_.get_xdata()) == 8  # five rows each
     assert labels(display.ax_) == ["mean of a bin", "b, mean of a bin", "expected (Gaussian)", "edge of the 95 % interval"]
+
+
+# -- parts of the rows -------------------------------------------------------------------------------------------------------
+
+
+def test_points_are_the_coverage_of_parts(model, data):
+    _, _, X, y = data
+    bounds = model.predict_interval(X, 0.8)
+    display = PartialCoverageDisplay.from_estimator(model, X, y, by=1, coverage=0.8, n_parts=4, ax=axes())
+    expected = coverage_by_quantile(y, bounds, X[:, 1], n_parts=4)
+    np.testing.assert_allclose(display.points_.get_ydata(), expected.coverage)
+    low, high = bars(display.boxes_)[0]
+    n = int(expected.count[0])
+    np.testing.assert_allclose([low, high], binom.ppf([0.025, 0.975], n, 0.8) / n)
+    assert display.ax_.get_xlabel() == "feature 1"
+    assert display.ax_.get_xticklabels()[0].get_text() == f"≤ {expected.parts[0]:.3g}"
+    by_mean = PartialCoverageDisplay.from_estimator(model, X, y, coverage=0.8, n_parts=4, ax=axes())
+    np.testing.assert_allclose(
+        by_mean.points_.get_ydata(), coverage_by_quantile(y, bounds, model.predict(X), n_parts=4).coverage
+    )
+
+
+def test_groups_and_two_models_in_one_picture(model, data):
+    _, _, X, y = data
+    groups = np.where(X[:, 0] > 0, "b", "a")
+    first = PartialCoverageDisplay.from_estimator(model, X, y, groups=groups, name="own", ax=axes())
+    wide = np.tile([-1e6, 1e6], (len(y), 1))
+    second = PartialCoverageDisplay.from_intervals(y, wide, 0.9, groups=groups, name="wide", ax=first.ax_)
+    assert second.boxes_ is None
+    assert second.points_.get_ydata().tolist() == [1.0, 1.0]
+    assert (second.points_.get_xdata() > first.points_.get_xdata()).all()
+    assert labels(first.ax_)[:2] == ["own", "wide"]
+    assert [tick.get_text() for tick in first.ax_.get_xticklabels()] == ["a", "b"]
+    with pytest.raises(ValueError, match="either values"):
+        PartialCoverageDisplay.from_intervals(y, wide, 0.9)

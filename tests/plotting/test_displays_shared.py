@@ -18,6 +18,7 @@ from kstonet.metrics import calibration_curve
 from kstonet.plotting import (
     CoverageDisplay,
     IntervalDisplay,
+    PartialCoverageDisplay,
     ReliabilityDisplay,
     TrainingPathDisplay,
     VarianceSourcesDisplay,
@@ -103,6 +104,7 @@ EVERY = {
     "intervals": lambda model, X, y, ax: IntervalDisplay.from_estimator(model, X, y, coverage=(0.5, 0.95), ax=ax),
     "feature": lambda model, X, y, ax: IntervalDisplay.from_estimator(model, X, y, feature=1, ax=ax),
     "coverage": lambda model, X, y, ax: CoverageDisplay.from_estimator(model, X, y, ax=ax),
+    "parts": lambda model, X, y, ax: PartialCoverageDisplay.from_estimator(model, X, y, by=1, n_parts=3, ax=ax),
     "reliability": lambda model, X, y, ax: ReliabilityDisplay.from_predictions(
         y > 0, np.linspace(0, 1, len(y)), label=True, ax=ax
     ),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
+from tests.reliability.hostile_fits import failure
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -76,6 +77,11 @@ TABLE: dict[str, tuple[Any, ...]] = {
     **{f"n = {n}": (KStoNetRegressor, X[:n], Y[:n], {}) for n in (1, 2, 3)},
     "n = 2, classes": (KStoNetClassifier, X[:2], [0, 1], {}),
     "p = 10,000": (KStoNetRegressor, WIDE, Y[:12], {}),
+    **{
+        f"p = 10,000, linear, {penalty}": (StoNetRegressor, WIDE, Y[:12], {"penalty": penalty, "hidden_layer_sizes": 3})
+        for penalty in ("lasso", "ridge", "mcp", "none")
+    },
+    "p = 10,000, linear classes": (StoNetClassifier, WIDE, LABELS[:12], {"hidden_layer_sizes": 3}),
     "as many classes as rows": (KStoNetClassifier, X, np.arange(40), {}),
     "MCP, 15 classes": (KStoNetClassifier, X[:30], np.arange(30) % 15, PLAIN | {"penalty": "mcp"}),
     "separable": (KStoNetClassifier, X, (X[:, 0] > 0) * 1, {}),
@@ -117,3 +123,29 @@ def test_hostile_problems_are_finite_in_bounded_time(name: str) -> None:
 def test_a_solve_that_cannot_converge_says_so() -> None:
     with pytest.warns(UserWarning, match=r"stopped at max_iter=.* gap .* use a smaller C"):
         answers(KStoNetRegressor, X, Y, tuning="none", C=1e12)
+
+
+@pytest.mark.parametrize("number", range(15))
+def test_whole_fits_at_random(number: int) -> None:
+    """The first of the 10,000 of tests/long/test_hostile_fits.py."""
+    assert failure(number) is None
+
+
+@pytest.mark.parametrize("weight", [1e-29, 1e29])
+def test_a_choice_does_not_depend_on_the_unit_of_the_weights(weight: float) -> None:
+    """Where C is chosen, only ratios of weights matter; the choice once failed where all were 1e29."""
+    ones, scaled = (KStoNetClassifier(**SHORT).fit(X, LABELS, np.full(40, each)) for each in (1.0, weight))
+    np.testing.assert_allclose(scaled.predict_proba(X), ones.predict_proba(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [KStoNetRegressor, MultiTargetSVR])
+@pytest.mark.parametrize("error", [FloatingPointError, OverflowError, np.linalg.LinAlgError])
+def test_errors_of_arithmetic_do_not_reach_users(cls: Any, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*args: Any, **options: Any) -> None:
+        raise error("inside")
+
+    for place in ("kstonet.estimators.multi_target_svr.solve_svr", "kstonet.estimators.kstonet.fast_choice"):
+        monkeypatch.setattr(place, failing)
+    with pytest.raises(ValueError, match=r"left the range of floating-point numbers \(inside\)") as caught:
+        cls().fit(X, Y)
+    assert type(caught.value) is ValueError

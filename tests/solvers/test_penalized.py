@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso as SklearnLasso
 from sklearn.linear_model import Ridge as SklearnRidge
 
+from kstonet.solvers import penalized
 from kstonet.solvers.penalized import solve_penalized
 from kstonet.solvers.penalties import MCP, SCAD, Lasso, NoPenalty, Penalty, Ridge, make_penalty
 
@@ -367,3 +369,33 @@ def test_bad_input_is_named(changes, message):
 def test_bad_shapes_of_penalties_are_named(kind, shape):
     with pytest.raises(ValueError, match=f"{next(iter(shape))}="):
         kind(0.1, **shape)
+
+
+@pytest.mark.parametrize("name", ["lasso", "ridge", "none", "mcp", "scad"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_more_predictors_than_rows(name, weighted, monkeypatch):
+    """Without the Gram matrix of all predictors the solution is the same, and certified on all of them."""
+    rng = np.random.default_rng(0)
+    F, w = rng.normal(size=(40, 400)) + 3.0, rng.uniform(0.5, 2.0, 40) if weighted else None
+    F[:, 7] = 2.0
+    T = np.column_stack([F[:, 0] - 2.0 * F[:, 1], F[:, 2] + 0.1 * rng.normal(size=40)])
+    fit = solve_penalized(F, T, penalty=name, alpha=0.2, sample_weight=w)
+    assert fit.converged
+    assert (fit.kkt < 1e-7).all()
+    assert (fit.weights[:, 7] == 0.0).all()
+    monkeypatch.setattr(penalized, "WIDE", 10**6)
+    dense = solve_penalized(F, T, penalty=name, alpha=0.2, sample_weight=w)
+    np.testing.assert_allclose(fit.weights, dense.weights, atol=1e-7)
+    np.testing.assert_allclose(fit.intercept, dense.intercept, atol=1e-6)
+    again = solve_penalized(F, T, penalty=name, alpha=0.19, sample_weight=w, start=None if name == "none" else fit.weights)
+    assert again.converged
+
+
+def test_ten_thousand_predictors_of_few_rows():
+    """A Gram matrix of 10,000 predictors would take 800 MB, and its factor minutes."""
+    rng = np.random.default_rng(1)
+    F = rng.normal(size=(30, 10_000))
+    started = time.process_time()
+    fit = solve_penalized(F, F[:, :2], penalty="lasso", alpha=1e-3)
+    assert fit.converged
+    assert time.process_time() - started < 10.0

@@ -129,8 +129,8 @@ def test_the_settings_make_a_network_as_good_as_the_ridge_regression():
 
 def test_the_table_says_what_was_tried():
     X, Y = smooth(120, 3)
-    choice = automatic_choice(X, Y, classification=True)
+    choice = automatic_choice(X, Y)
     assert {row["kernel"] for row in choice.table} >= {"rbf", "matern32", "laplacian", "constant"}
     assert {row["relevance"] for row in choice.table} >= {"none", "evidence"}
     assert all(set(row) == {"kernel", "gamma", "relevance", "ridge", "score", "rows"} for row in choice.table)
-    assert "class indicators" in choice.reason
+    assert "variance of the targets" in choice.reason

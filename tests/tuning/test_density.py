@@ -7,16 +7,21 @@ from kstonet import KStoNetRegressor
 from kstonet import problem as problem_module
 from kstonet.gram import planning
 from kstonet.gram.kernels import RBF
-from kstonet.tuning import fast
+from kstonet.tuning import density, fast
 from kstonet.tuning.choice import Choice
-from kstonet.tuning.density import ROWS, at_density, neighbourhoods
+from kstonet.tuning.density import at_density, neighbourhoods
 from kstonet.tuning.screening_ridge import ridge_fit
 
 RNG = np.random.default_rng(0)
-N = 1500
+N, ROWS = 700, 300  # all rows, and those of a neighbourhood
 X = RNG.uniform(-3, 3, size=(N, 1))
-Y = np.sin(12 * X) + 0.1 * RNG.normal(size=(N, 1))
+Y = np.sin(8 * X) + 0.1 * RNG.normal(size=(N, 1))
 WIDE = Choice((RBF(length_scale=(1.5,), gamma=0.5),), (1.0,), (1.0,), (1.0,), True, [], "few rows")
+
+
+@pytest.fixture(autouse=True)
+def small_neighbourhoods(monkeypatch):
+    monkeypatch.setattr(density, "ROWS", ROWS)
 
 
 def error(choice):
@@ -62,7 +67,7 @@ def test_neighbourhoods_are_those_of_the_kernel():
 
 def test_fits_of_many_rows_use_it(monkeypatch):
     for module in (planning, problem_module, fast):
-        monkeypatch.setattr(module, "LARGEST_INVERSE", 1000)
+        monkeypatch.setattr(module, "LARGEST_INVERSE", 500)
     model = KStoNetRegressor(random_state=0, residuals=None).fit(X, Y[:, 0])
     assert "density of all rows" in model.tuning_["reason"]
-    assert model.score(X, np.sin(12 * X[:, 0])) > 0.97
+    assert model.score(X, np.sin(8 * X[:, 0])) > 0.97

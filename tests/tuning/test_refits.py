@@ -9,7 +9,7 @@ from kstonet.problem import Problem, Rows
 from kstonet.targets import NumericTargets
 from kstonet.tuning.refits import FEW_ROWS, refit_folds, refitted_predictions
 from kstonet.uncertainty.conformal import ConformalFactor
-from kstonet.uncertainty.noise_model import NoiseModel
+from kstonet.uncertainty.noise_model import NoiseModel, left_out_variances
 
 
 def predicted(X, y, folds=4):
@@ -88,10 +88,10 @@ def test_a_variance_does_not_know_its_own_residual():
     residuals, means, first = rng.normal(size=(30, 1)), rng.normal(size=(30, 1)), rng.uniform(0.5, 1.0, size=(30, 1))
     data = means, first, np.full((30, 1), 0.01)
     model = NoiseModel.of_residuals(residuals, *data)
-    before = model.left_out_variances(residuals, *data)
+    before = left_out_variances(model.left_out(residuals, *data), *data)
     changed = residuals.copy()
     changed[3] *= 10.0
-    after = model.left_out_variances(changed, *data)
+    after = left_out_variances(model.left_out(changed, *data), *data)
     same = np.arange(30) % 10 == 3
     np.testing.assert_allclose(after[same], before[same], rtol=1e-9)
     assert after[~same].mean() > 2 * before[~same].mean()
@@ -111,7 +111,7 @@ def test_scores_of_few_residuals_cover():
         at = model.variances(new, np.full((300, 1), 0.1), np.full((300, 1), 0.01))
         for name, variances in (
             ("own", model.variances(means, first, other)),
-            ("left out", model.left_out_variances(residuals, means, first, other)),
+            ("left out", left_out_variances(model.left_out(residuals, means, first, other), means, first, other)),
         ):
             factor = ConformalFactor.of(residuals, np.sqrt(variances), model.df)(np.array([0.9]))
             covered[name].append((np.abs(rng.normal(size=(300, 1))) <= factor * np.sqrt(at)).mean())

@@ -25,6 +25,7 @@ def calibrate(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Calibrated model.", show_default="MODEL, replaced")
     ] = None,
+    target: options.KnownTargetOption = None,
     force: options.ForceOption = False,
     unknown: options.UnknownOption = options.Unknown.error,
     quiet: options.QuietOption = False,
@@ -41,11 +42,11 @@ def calibrate(
     with session(quiet, json, debug) as output:
         path = out or model
         check_output(path, MODEL, [table] if out is None else [table, model], force=force)
-        stored = StoredModel.open(model)
+        stored = StoredModel.open(model, target)
         given = read_table(table, reading)
         y = stored.truth(given)
         X = stored.conformed(given, unknown)
-        before = score(stored.model, X, y)
+        before = score(stored.model, X, y, stored.target_names)
         stored.model.calibrate(X, y)
         metadata = (read_metadata(model) or {}) | {"calibrated": {"rows": len(y)}}
 

@@ -12,22 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 import kstonet
-from kstonet._words import counted, readable_bytes, some
+from kstonet._words import counted, quoted, readable_bytes, some
 from kstonet.cli import options
 from kstonet.cli.output import grid, session, titled
 from kstonet.cli.scores import TITLES
 from kstonet.cli.training import ChosenValues, choice_of, plain
+from kstonet.estimators.display import INTERVALS
 from kstonet.persistence import read_metadata
 from kstonet.tables import TableEncoder
 from kstonet.tables.columns import CATEGORY
 from kstonet.tuning.summary import chosen_words
-
-#: Words for the residuals that intervals were learnt from.
-INTERVALS = {
-    None: "none",
-    "crossfit": "from cross-fitted residuals",
-    "local": "from cross-fitted residuals, with noise that depends on the features",
-}
 
 
 def info(
@@ -67,7 +61,9 @@ def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
     lines = {
         "File": f"{values['file']} ({readable_bytes(values['bytes'])})",
         "Model": values["class"],
-        "Target": f"{target['name']!r}, {target['task']} ({target['reason']})" if target else None,
+        "Target": f"{quoted(target.get('names') or [target['name']])}, {target['task']} ({target['reason']})"
+        if target
+        else None,
         "Classes": some(values["classes"], 10) if values["classes"] else None,
         "Parameters": ", ".join(f"{name}={value}" for name, value in values["parameters"].items()) or "the defaults",
         "Chosen": ", ".join(f"{name} {text}" for name, text in chosen_words(chosen.values).items()) or None,
@@ -78,7 +74,7 @@ def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
         else None,
         "Support vectors": _support(values, chosen),
         "Loss": f"{values['loss']:.4g} (last iteration)" if values["loss"] is not None else None,
-        "Held out": ", ".join(f"{TITLES[name][0]} {held_out[name]:.4g}" for name in TITLES if held_out.get(name) is not None)
+        "Held out": "; ".join(f"{name!r} {line}" if name else line for name, line in _held_out_lines(held_out).items() if line)
         or None,
         "Intervals": INTERVALS.get(values["intervals"], values["intervals"]),
         "Inputs": f"{values['inputs']} after encoding",
@@ -87,6 +83,15 @@ def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
     if values["table"]:
         parts += ["", _columns(TableEncoder.from_dict(values["table"]))]
     return Group(*parts)
+
+
+def _held_out_lines(held_out: dict[str, Any]) -> dict[str, str]:
+    """The scores on rows that were held out; by target, if there are several."""
+    parts = held_out.get("targets", {"": held_out})
+    return {
+        name: ", ".join(f"{TITLES[key][0]} {own[key]:.4g}" for key in TITLES if own.get(key) is not None)
+        for name, own in parts.items()
+    }
 
 
 def _support(values: dict[str, Any], chosen: ChosenValues) -> int | None:

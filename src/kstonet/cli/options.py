@@ -59,7 +59,19 @@ TableArgument = Annotated[
 ]
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by 'kstonet fit'.")]
 TargetOption = Annotated[
-    str, typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict: name, or number from 1 (-1 is the last).")
+    str,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        help="Column to predict: name, or number from 1 (-1 is the last); several with commas, as in height,weight.",
+    ),
+]
+KnownTargetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--target", "-t", metavar="COLUMN", help="Target of a model that was saved from Python; one of several, for a report."
+    ),
 ]
 TaskOption = Annotated[Task, typer.Option(help="Kind of the target; auto decides by its values and prints the reason.")]
 DropOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; may be repeated.")]

@@ -92,7 +92,7 @@ def titled(title: str, *headings: str, right: tuple[str, ...] = ()) -> Table:
     """An empty table with a title; the columns ``right`` are numbers."""
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in headings:
-        table.add_column(heading, justify="right" if heading in right else "left")
+        table.add_column(Text(heading), justify="right" if heading in right else "left")
     return table
 
 

@@ -17,7 +17,7 @@ from kstonet.tables import InputError
 MODEL, PREDICTIONS, REPORT = "model", "predictions", "report"
 EXAMPLES = {MODEL: "model.kstonet", PREDICTIONS: "predictions.csv", REPORT: "report.html"}
 PROBE = 4096  # bytes that are written to see whether a folder can be written to
-PREDICTED = ("mean", "class")  # a table of predictions has a column that begins so
+PREDICTED = ("mean", "class")  # a table of predictions has a column of such a name; of several targets, one as weight_mean
 
 
 def check_output(out: str, kind: str, inputs: Sequence[str | None] = (), *, force: bool = False) -> None:
@@ -96,7 +96,7 @@ def _is_predictions(path: Path) -> bool:
         names = column_names(str(path))
     except (ValueError, OSError):
         return False
-    return any(name == word or name.startswith(f"{word}_") for name in names for word in PREDICTED)
+    return any(name == word or name.startswith(f"{word}_") or name.endswith("_mean") for name in names for word in PREDICTED)
 
 
 def _is_report(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
@@ -47,8 +47,9 @@ def predict(
 ) -> None:
     """Predict the rows of a table, with intervals.
 
-    Regression gives mean, std, lower_95 and upper_95; classification gives
-    class and, for every class, p_CLASS, p_CLASS_lower_95 and p_CLASS_upper_95.
+    Regression gives mean, std, lower_95 and upper_95, for several targets with
+    their names before them (weight_mean); classification gives class and, for
+    every class, p_CLASS, p_CLASS_lower_95 and p_CLASS_upper_95.
     """
     with session(quiet, json, debug) as output:
         check_output(out, PREDICTIONS, [model, table], force=force)
@@ -58,7 +59,7 @@ def predict(
         given = read_table(table, reading)
         kept = kept_columns(given, keep or [], stored.ids)
         X = stored.conformed(given, unknown, list(kept.columns))
-        predictions = beside(kept, prediction_table(stored.model, X, coverage))
+        predictions = beside(kept, prediction_table(stored.model, X, coverage, stored.target_names))
         if out != STDIN:
             wanted, out = out, write_or_rescue(partial(write_table, predictions), out, output)
             output.say(f"Wrote {counted(len(predictions), 'row')} to {out}: {', '.join(predictions.columns)}")
@@ -77,6 +78,7 @@ def predict(
 def evaluate(
     model: options.ModelArgument,
     table: options.TableArgument,
+    target: options.KnownTargetOption = None,
     unknown: options.UnknownOption = options.Unknown.error,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
@@ -86,12 +88,12 @@ def evaluate(
 ) -> None:
     """Compute scores of the predictions on rows that the model was not trained on."""
     with session(quiet, json, debug) as output:
-        stored = StoredModel.open(model)
+        stored = StoredModel.open(model, target)
         given = read_table(table, reading)
         y = stored.truth(given)
-        scores = score(stored.model, stored.conformed(given, unknown), y)
-        target = stored.known_target
-        result = {"task": target.task, "target": target.name} | scores.to_dict() | {"notes": output.notes}
+        scores = score(stored.model, stored.conformed(given, unknown), y, stored.target_names)
+        known = stored.known_target
+        result = {"task": known.task, "target": known.name} | scores.to_dict() | {"notes": output.notes}
         output.result(result, scores.shown())
 
 
@@ -105,6 +107,7 @@ def report(
         str | None, typer.Option(metavar="TABLE", help="Training table, for a fair comparison with simpler models.")
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
+    target: options.KnownTargetOption = None,
     unknown: options.UnknownOption = options.Unknown.error,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
@@ -117,18 +120,20 @@ def report(
         check_output(out, REPORT, [model, table, train], force=force)
         from kstonet.report import build_report  # imported late: predictions do not need it
 
-        stored = StoredModel.open(model)
+        stored = StoredModel.open(model, target)
+        names = stored.known_target.columns
+        shown = stored.shown_target(target)
 
-        def taken_apart(place: str) -> tuple[pd.DataFrame, pd.Series]:
+        def taken_apart(place: str) -> tuple[pd.DataFrame, Any]:
             given = read_table(place, reading)
-            truth = pd.Series(stored.truth(given), index=given.index, name=stored.known_target.name)
+            truth = pd.DataFrame(stored.truth(given).reshape(len(given), -1), index=given.index, columns=list(names)).squeeze(1)
             if stored.ids and set(stored.ids) <= set(given.columns):  # the report calls the rows by their names
                 given.index = truth.index = pd.Index(given[list(stored.ids)].astype(str).agg(", ".join, axis=1))
             return stored.conformed(given, unknown), truth
 
         X, y = taken_apart(table)
         X_train, y_train = (None, None) if train is None else taken_apart(train)
-        page = build_report(stored.model, X, y, title=title, X_train=X_train, y_train=y_train)
+        page = build_report(stored.model, X, y, title=title, X_train=X_train, y_train=y_train, target=shown)
         wanted, out = out, write_or_rescue(partial(write_whole, content=page), out, output)
         output.say(f"Written to {out}; open it in a browser.")
         output.result({"out": out, "rows": len(y), "notes": output.notes})

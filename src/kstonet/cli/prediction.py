@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -9,11 +11,12 @@ import pandas as pd
 
 from kstonet import KStoNetClassifier
 from kstonet._words import did_you_mean, quoted
+from kstonet.plotting.inputs import Predicted
 from kstonet.tables import InputError
 from kstonet.uncertainty.distribution import probabilities
 
 
-def prediction_table(model: Any, X: Any, levels: list[float]) -> pd.DataFrame:
+def prediction_table(model: Any, X: Any, levels: list[float], targets: Sequence[str] = ()) -> pd.DataFrame:
     """Means or classes with their uncertainty, one row per row of ``X``.
 
     Parameters
@@ -24,12 +27,15 @@ def prediction_table(model: Any, X: Any, levels: list[float]) -> pd.DataFrame:
         Rows to predict.
     levels : list of float
         Nominal coverages of the intervals.
+    targets : sequence of str
+        Names of several targets.
 
     Returns
     -------
     DataFrame
-        ``mean``, ``std`` and ``lower_95``, ``upper_95`` per level; or ``class`` and, for every class c, ``p_c`` and
-        ``p_c_lower_95``, ``p_c_upper_95`` per level. There are no bounds if the model was fitted without intervals.
+        ``mean``, ``std`` and ``lower_95``, ``upper_95`` per level, with the name of the target before them if there are
+        several, as in ``weight_mean``; or ``class`` and, for every class c, ``p_c`` and ``p_c_lower_95``, ``p_c_upper_95``
+        per level. There are no bounds if the model was fitted without intervals.
 
     Examples
     --------
@@ -44,13 +50,21 @@ def prediction_table(model: Any, X: Any, levels: list[float]) -> pd.DataFrame:
     names = [f"{100 * level:.6g}" for level in levels]
     if isinstance(model, KStoNetClassifier):
         return _of_classes(model, X, levels if model.trained_.has_intervals else [], names)
-    if not model.trained_.has_intervals:
-        return pd.DataFrame({"mean": model.predict(X)})
-    distribution = model.predict_dist(X)
-    columns = {"mean": distribution.mean, "std": distribution.std}
-    bounds = distribution.interval(levels)
-    for k, name in enumerate(names):
-        columns |= {f"lower_{name}": bounds[:, 0, k], f"upper_{name}": bounds[:, 1, k]}
+    known = model.trained_.has_intervals
+    distribution = model.predict_dist(X) if known else None
+    means = model.predict(X) if distribution is None else distribution.mean
+    means = means.reshape(len(means), -1)
+    several = not model.trained_.targets.single
+    called = [f"{name}_" for name in targets or map(str, range(means.shape[1]))] if several else [""]
+    columns = {}
+    for j, name in enumerate(called):
+        columns[f"{name}mean"] = means[:, j]
+        if distribution is not None:
+            own = Predicted(distribution, j)
+            columns[f"{name}std"] = own.std
+            bounds = own.interval(np.array(levels))
+            for k, level in enumerate(names):
+                columns |= {f"{name}lower_{level}": bounds[:, 0, k], f"{name}upper_{level}": bounds[:, 1, k]}
     return pd.DataFrame(columns)
 
 
@@ -59,10 +73,11 @@ def _of_classes(model: KStoNetClassifier, X: Any, levels: list[float], names: li
     columns: dict[str, np.ndarray] = {"class": model.classes_[p.argmax(axis=1)]}
     bounds = model.predict_proba_interval(X, levels) if levels else None
     for j, label in enumerate(model.classes_):
-        columns[f"p_{label}"] = p[:, j]
+        columns[_free(f"p_{label}", columns)] = p[:, j]
         if bounds is not None:
             for k, name in enumerate(names):
-                columns |= {f"p_{label}_lower_{name}": bounds[:, j, 0, k], f"p_{label}_upper_{name}": bounds[:, j, 1, k]}
+                for side, end in enumerate(("lower", "upper")):
+                    columns[_free(f"p_{label}_{end}_{name}", columns)] = bounds[:, j, side, k]
     return pd.DataFrame(columns)
 
 
@@ -85,6 +100,20 @@ def kept_columns(table: pd.DataFrame, wanted: list[str], ids: tuple[str, ...]) -
 
 
 def beside(kept: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
-    """One table of both; a column that is named like a prediction is given another name."""
-    names = {name: f"{name}_given" for name in kept.columns if name in predictions.columns}
+    """One table of both; a column that is named like a prediction is given another name.
+
+    Examples
+    --------
+    >>> kept = pd.DataFrame({"mean": [1], "mean_given": [2]})
+    >>> list(beside(kept, pd.DataFrame({"mean": [3.0]})).columns)
+    ['mean_given_2', 'mean_given', 'mean']
+    """
+    taken = {*kept.columns, *predictions.columns}
+    names = {name: _free(f"{name}_given", taken) for name in kept.columns if name in predictions.columns}
     return pd.concat([kept.rename(columns=names).reset_index(drop=True), predictions], axis=1)
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """The name, with a number behind it where it is taken."""
+    numbered = (f"{name}_{k}" for k in count(2))
+    return next(each for each in chain([name], numbered) if each not in taken)

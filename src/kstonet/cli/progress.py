@@ -48,15 +48,17 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
     searches = TUNE in model.get_params(deep=False).values()
     chooses = bool(model._asked()) and not searches
     shown = not output.quiet and not searches
-    bar, stopped, begun = Bar("training", None if chooses else _iterations(model)), False, False
+    last = int(model.residuals is not None)  # the intervals are the last step
+    bar = Bar("training", None if chooses else _iterations(model) + last, last="intervals" if last else None)
+    stopped, begun = False, False
 
     def show(state: Any) -> None:
         nonlocal begun
         if shown:
             if not begun:  # what was chosen says how many iterations there will be
-                bar.expect(_iterations(model), sum(seconds_by_part(model.history_).values()))
+                bar.expect(_iterations(model) + last, sum(seconds_by_part(model.history_).values()))
             bar.advance(f"{losses(model.history_[-1])}; {KEEPS}")
-            if len(model.history_) == _iterations(model):
+            if last and len(model.history_) == _iterations(model):
                 bar.show("preparing intervals")
         begun = True  # the networks that a search trains do not call this function
 
@@ -78,6 +80,8 @@ def watched(output: Output, model: Any) -> Iterator[Callable[[], bool]]:
     before = signal.signal(signal.SIGINT, stop)
     try:
         yield lambda: stopped
+        if shown and last and begun and not stopped:
+            bar.advance("intervals prepared")
     finally:
         signal.signal(signal.SIGINT, before)
         model.set_params(callback=None, verbose=0)  # not part of the model

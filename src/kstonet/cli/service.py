@@ -58,10 +58,10 @@ class Service:
     def schema(self) -> dict[str, Any]:
         """What a row must hold, as JSON Schema, and what a prediction holds."""
         properties: dict[str, Any] = {date.name: {"type": "string", "format": "date"} for date in self.stored.dates}
-        made = {f"{date.name}_" for date in self.stored.dates}
+        made = {name for date in self.stored.dates for name in date.outputs}
         required = list(properties)
         for column in self.stored.encoder.columns_:
-            if any(column.name.startswith(name) for name in made):
+            if column.name in made:
                 continue
             kind = {CATEGORY: "string"}.get(column.kind, column.kind)
             if column.kind == EMPTY:
@@ -73,7 +73,7 @@ class Service:
             required += [] if column.fill is not None else [column.name]
         row = {"type": "object", "properties": properties, "required": required}
         return {
-            "target": None if self.stored.target is None else self.stored.target.name,
+            "target": None if self.stored.target is None else list(self.stored.target.names) or self.stored.target.name,
             "task": "classification" if hasattr(self.stored.model, "classes_") else "regression",
             "classes": plain(getattr(self.stored.model, "classes_", None)),
             "request": {
@@ -103,7 +103,9 @@ class Service:
             warnings.simplefilter("always", UserWarning)
             try:
                 X = self.stored.conformed(table, unknown)
-                found = prediction_table(self.stored.model, X, levels if isinstance(levels, list) else [levels])
+                found = prediction_table(
+                    self.stored.model, X, levels if isinstance(levels, list) else [levels], self.stored.target_names
+                )
             except (InputError, ValueError, TypeError) as error:
                 raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
         ids = [name for name in self.stored.ids if name in table.columns]

@@ -13,12 +13,12 @@ import pandas as pd
 
 import kstonet
 from kstonet._words import quoted
-from kstonet.cli.dates import DateColumn, with_dates
 from kstonet.cli.survey import unknown_categories
 from kstonet.cli.tables import FORMATS
 from kstonet.cli.target import Target
 from kstonet.persistence import read_metadata
 from kstonet.tables import InputError, TableEncoder
+from kstonet.tables.dates import DateColumn, with_dates
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,14 @@ class StoredModel:
     ids: tuple[str, ...] = ()
 
     @classmethod
-    def open(cls, path: str) -> StoredModel:
-        """Read a file that ``kstonet fit`` wrote, or a model that was fitted on a data frame and saved from Python."""
+    def open(cls, path: str, target: str | None = None) -> StoredModel:
+        """Read a file that ``kstonet fit`` wrote, or a model that was fitted on a data frame and saved from Python.
+
+        ``target`` names the target of the latter, which the file does not know.
+        """
         _refuse_table(path)
         model, metadata = kstonet.load(path), read_metadata(path) or {}
-        names, target = getattr(model, "feature_names_in_", None), metadata.get("target")
+        names, known = getattr(model, "feature_names_in_", None), _target_in(metadata)
         if "table" in metadata:
             encoder = TableEncoder.from_dict(metadata["table"])
         elif names is not None and hasattr(model, "encoding_") and hasattr(model, "trained_"):
@@ -47,15 +50,15 @@ class StoredModel:
                 f"{path!r} holds a {type(model).__name__}, but not the names of its columns: use kstonet.load in Python, fit "
                 "it on a data frame, or write the file with 'kstonet fit'."
             )
-        dates = tuple(DateColumn(**date) for date in metadata.get("dates", ()))
-        ids = tuple(metadata.get("ids", ()))
-        return cls(path, model, encoder, None if target is None else Target(**target), dates, ids)
+        if known is None and target is not None:
+            known = Target.known_to(model, [part.strip() for part in target.split(",")])
+        return cls(path, model, encoder, known, model.encoding_.dates, tuple(metadata.get("ids", ())))
 
     def conformed(self, table: pd.DataFrame, unknown: str, kept: Sequence[str] = ()) -> pd.DataFrame:
         """The columns that the model uses, typed; of the others, those that are kept beside predictions are not mentioned."""
         needed = {column.name for column in self.encoder.columns_} | {date.name for date in self.dates}
         aside = {
-            *([] if self.target is None else [self.target.name]),
+            *([] if self.target is None else self.target.columns),
             *self.ids,
             *(name for name in kept if name not in needed),
         }
@@ -67,20 +70,39 @@ class StoredModel:
 
     def truth(self, table: pd.DataFrame) -> np.ndarray:
         """The target of a table."""
-        name = self.known_target.name
-        if name not in table.columns:
-            raise InputError(f"the table lacks the target {name!r}; it has {quoted(table.columns)}.")
-        return self.known_target.values(table[name], getattr(self.model, "classes_", None))
+        return self.known_target.of_rows(table, getattr(self.model, "classes_", None))
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """Names of the targets, if there are several and the file names them."""
+        return () if self.target is None else self.target.names
+
+    def shown_target(self, wanted: str | None) -> int | None:
+        """The place of the one target that is asked for among several; None where there is one only."""
+        names = self.known_target.columns
+        if wanted == ",".join(names) and len(names) > 1:  # a model of Python, whose targets had to be named
+            warnings.warn(f"the report is about {names[0]!r}, the first of {len(names)} targets.", UserWarning, stacklevel=2)
+            return 0
+        if len(names) > 1 and (wanted is None or wanted not in names):
+            raise InputError(f"the model has {len(names)} targets; choose one with --target: {quoted(names)}.")
+        if wanted not in (None, *names):
+            raise InputError(f"--target {wanted!r} is not the target of the model, {names[0]!r}.")
+        return None if len(names) == 1 or wanted is None else names.index(wanted)
 
     @property
     def known_target(self) -> Target:
         """The target, if the file names it."""
         if self.target is None:
             raise InputError(
-                f"{self.path!r} was saved from Python and does not name its target; score it there, or write the file with "
-                "'kstonet fit'."
+                f"{self.path!r} was saved from Python and does not name its target; say which column it is: --target COLUMN."
             )
         return self.target
+
+
+def _target_in(metadata: dict[str, Any]) -> Target | None:
+    """The target that a file of ``kstonet fit`` names."""
+    target = metadata.get("target")
+    return None if target is None else Target(**target | {"names": tuple(target.get("names", ()))})
 
 
 def _refuse_table(path: str) -> None:

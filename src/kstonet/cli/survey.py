@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from kstonet._words import counted, quoted, rows
-from kstonet.cli.dates import is_dates
 from kstonet.tables import InputError, TableEncoder
 from kstonet.tables.columns import CATEGORY, texts
+from kstonet.tables.dates import is_dates
 
 FILLED = "median, and puts missing categories aside"
 DISTINCT = 0.95  # share of different whole numbers from which a column named like a key is one

@@ -1,4 +1,4 @@
-"""The column to predict, and whether it needs regression or classification."""
+"""The column to predict, or several of them, and whether they need regression or classification."""
 
 from __future__ import annotations
 
@@ -42,20 +42,41 @@ def find_column(table: pd.DataFrame, wanted: str) -> str:
     return names[number - 1 if number > 0 else number]
 
 
+def find_columns(table: pd.DataFrame, wanted: str) -> list[str]:
+    """The names of one column, or of several that are separated by commas.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"a": [1], "b": [2], "c, d": [3]})
+    >>> find_columns(table, "a"), find_columns(table, "a,-2"), find_columns(table, "c, d")
+    (['a'], ['a', 'b'], ['c, d'])
+    """
+    if "," not in wanted or wanted in table.columns:
+        return [find_column(table, wanted)]
+    names = [find_column(table, part.strip()) for part in wanted.split(",") if part.strip()]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"--target {wanted!r} names the column {twice[0]!r} twice.")
+    return names
+
+
 @dataclass(frozen=True)
 class Target:
-    """The column to predict.
+    """The column to predict, or several columns of numbers.
 
     Parameters
     ----------
     name : str
-        Name of the column.
+        Name of the column; of several, all names.
     task : {"regression", "classification"}
         Kind of the problem.
     whole : bool
         Whether classes are whole numbers; otherwise they are text.
     reason : str
         Reason for the choice of the task.
+    names : tuple of str
+        Names of several columns; empty for one.
 
     Examples
     --------
@@ -69,6 +90,47 @@ class Target:
     task: str
     whole: bool
     reason: str
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of_table(cls, table: pd.DataFrame, names: list[str], task: str = "auto") -> Target:
+        """Choose the task for one or several columns; several are a regression."""
+        if len(names) == 1:
+            return cls.of(table[names[0]], task)
+        parts = [cls.of(table[name], "auto" if kind_of(table[name]) != NUMBER else REGRESSION) for name in names]
+        classes = [part.name for part in parts if part.task == CLASSIFICATION]
+        if classes or task == CLASSIFICATION:
+            which = quoted(classes) if classes else "as --task says"
+            raise InputError(
+                f"several targets are a regression, and all of them must hold numbers; classes ({which}) are predicted one "
+                "column at a time: train a model for each."
+            )
+        return cls(", ".join(names), REGRESSION, False, f"{len(names)} targets", tuple(names))
+
+    @classmethod
+    def known_to(cls, model: Any, names: list[str]) -> Target:
+        """The target of a model that was saved from Python, which does not know what its target is called."""
+        classes, outputs = getattr(model, "classes_", None), model.trained_.targets.n_outputs
+        expected = 1 if classes is not None else outputs
+        if len(names) != expected:
+            raise InputError(f"--target names {counted(len(names), 'column')}, the model predicts {expected}.")
+        whole = classes is not None and np.asarray(classes).dtype.kind in "iuf"
+        task = REGRESSION if classes is None else CLASSIFICATION
+        return cls(", ".join(names), task, whole, "as you said", tuple(names) if len(names) > 1 else ())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return self.names or (self.name,)
+
+    def of_rows(self, table: pd.DataFrame, known: np.ndarray | None = None) -> np.ndarray:
+        """Values of the target in a table: shape (n_rows,), or (n_rows, n_targets); see :meth:`values`."""
+        absent = [name for name in self.columns if name not in table.columns]
+        if absent:
+            word = "target" if len(absent) == 1 else "targets"
+            raise InputError(f"the table lacks the {word} {quoted(absent)}; it has {quoted(table.columns)}.")
+        found = [self.values(table[name], known) for name in self.columns]
+        return np.column_stack(found) if self.names else found[0]
 
     @classmethod
     def of(cls, column: pd.Series, task: str = "auto") -> Target:
@@ -115,7 +177,7 @@ class Target:
         """
         missing = list(column.index[column.isna()])
         if missing:
-            raise InputError(f"the target {self.name!r} is missing in {rows(missing)}; leave these rows out.")
+            raise InputError(f"the target {str(column.name)!r} is missing in {rows(missing)}; leave these rows out.")
         if self.task == REGRESSION:
             try:
                 return numbers(column)
@@ -127,14 +189,18 @@ class Target:
             labels = numbers(column)
         else:
             labels = np.array([BOOLEANS.get(str(text).lower(), text) for text in texts(column)], dtype=str)
+        if known is not None and known.dtype.kind == "b":
+            labels = np.array([text == "True" for text in labels]) if np.isin(labels, ["True", "False"]).all() else labels
         strange = np.zeros(len(labels), dtype=bool) if known is None else ~np.isin(labels, known)
         if strange.any():
             raise InputError(
                 f"the target {self.name!r} holds {labels[strange][0].item()!r} in {rows(list(column.index[strange]))}, a class "
                 f"the model does not know; it knows {quoted(map(str, np.asarray(known)))}."
             )
+        if known is not None:
+            return labels.astype(known.dtype)
         return labels.astype(np.int64) if self.whole else labels
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        return asdict(self) | {"names": list(self.names)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,15 @@ import pandas as pd
 import kstonet
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet._words import counted, did_you_mean, quoted, some
-from kstonet.cli.dates import DateColumn, with_dates
 from kstonet.cli.output import Output
 from kstonet.cli.progress import TUNE, undisturbed, watched
 from kstonet.cli.scores import Scores, score
 from kstonet.cli.survey import survey
-from kstonet.cli.target import CLASSIFICATION, Target, find_column
+from kstonet.cli.target import CLASSIFICATION, Target, find_columns
 from kstonet.gram import kernel_names
 from kstonet.tables import InputError, TableEncoder
 from kstonet.tables.columns import BOOLEAN, CATEGORY, NUMBER
+from kstonet.tables.dates import DateColumn, with_dates
 
 FEWEST_ROWS = 10
 
@@ -68,7 +68,7 @@ def split_table(
     command: str = "kstonet fit",
 ) -> Split:
     """Find the target, encode the rest, hold rows out; ``command`` is what the user typed, for a suggestion."""
-    target_name = find_column(table, wanted)
+    target_names = find_columns(table, wanted)
     for option, names in (("drop", drop), ("categorical", categorical), ("dates", dates), ("id", ids)):
         for name in names or ():
             if name not in table.columns:
@@ -76,13 +76,13 @@ def split_table(
                     f"--{option} names {name!r}, not a column; the table has {quoted(table.columns)}."
                     f"{did_you_mean(name, table.columns)}"
                 )
-    features = table.drop(columns=list(dict.fromkeys([target_name, *(drop or ()), *(ids or ())])))
+    features = table.drop(columns=list(dict.fromkeys([*target_names, *(drop or ()), *(ids or ())])))
     known = tuple(DateColumn.of(features[name]) for name in dates or () if name in features.columns)
     features = with_dates(features, list(known))
     if features.columns.empty:
-        raise InputError(f"the table has no column besides the target {target_name!r}; add columns to predict it from.")
-    target = Target.of(table[target_name], task)
-    y = target.values(table[target_name])
+        raise InputError(f"the table has no column besides the target {quoted(target_names)}; add columns to predict it from.")
+    target = Target.of_table(table, target_names, task)
+    y = target.of_rows(table)
     found = survey(features, impute=impute, categorical=categorical or [])
     found.refuse(command)
     if len(table) < FEWEST_ROWS:
@@ -228,7 +228,9 @@ def train(output: Output, model: Any, split: Split) -> Training:
         with undisturbed():
             if stopped:
                 _settle(output, model)
-            scores = score(model, split.held_out, split.held_out_y) if watch else None
+            scores = score(model, split.held_out, split.held_out_y, split.target.names) if watch else None
+    # In Python, the model reads tables like this one: by the names of their columns, with dates.
+    model.encoding_ = replace(model.encoding_, by_name=True, dates=split.dates)
     return Training(model, seconds, stopped, scores)
 
 
@@ -244,7 +246,6 @@ def save_model(training: Training, split: Split, path: str) -> None:
     metadata = {
         "table": TableEncoder.of(model.encoding_, known.names_, impute=known.impute).to_dict(),
         "target": split.target.to_dict(),
-        "dates": [date.to_dict() for date in split.dates],
         "ids": list(split.ids),
         "training": {"rows": len(split.X), "seconds": training.seconds, "interrupted": training.interrupted},
         "held_out": training.held_out.to_dict() if training.held_out else None,

@@ -22,10 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 
 import kstonet
 from kstonet._arrays import rows_in
-from kstonet._checks import check_range, require, whole
+from kstonet._checks import check_range, require, whole, within_range
+from kstonet._progress import moving
+from kstonet._words import some
 from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
+from kstonet.estimators.display import FittedDisplayMixin
 from kstonet.estimators.inputs import TableInputMixin
+from kstonet.estimators.interpretation import InterpretationMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
 from kstonet.imputation import SAMPLERS
@@ -53,7 +57,14 @@ class Choice:
 
 
 class BaseStoNet(
-    TableInputMixin, CallbackSupportMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    FittedDisplayMixin,
+    TableInputMixin,
+    InterpretationMixin,
+    CallbackSupportMixin,
+    DocumentationLink,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Everything the estimators share. Subclasses say what the first layer is, and what is predicted."""
 
@@ -214,7 +225,12 @@ class BaseStoNet(
         check_range("X", X, names if names is not None and len(names) == X.shape[1] else None)
         if y.dtype.kind == "f":
             check_range("y", y)
-        rows = Rows(X, y, validated_weights(sample_weight, X), self._pairwise, self._indicators)
+        weights = validated_weights(sample_weight, X)
+        if (
+            weights is not None and "C" in self._asked()
+        ):  # a C that is chosen goes with weights of mean one, whatever their unit
+            weights = weights / weights[weights > 0].mean()
+        rows = Rows(X, y, weights, self._pairwise, self._indicators)
         return rows if self._pairwise else rows.that_count()
 
     def _problem(self, rows: Rows) -> Problem:
@@ -233,7 +249,7 @@ class BaseStoNet(
         problem, given = self._problem(rows), self._settings()
         resumption = self._resumption(problem, self._asked())
         ends, publisher = Ends(), _Publisher(self)
-        with open_run(self.checkpoint, self._plan(rows, validation)) as run:
+        with open_run(self.checkpoint, self._plan(rows, validation)) as run, within_range():
             trained = run.result()
             if trained is None:
                 started = time.perf_counter()
@@ -243,13 +259,7 @@ class BaseStoNet(
                 if validation is not None:
                     problem = problem.with_validation(validation)
                 watching = [ends, publisher, *self._observers(settings, resumption), *observers]
-                try:
-                    trained = train(problem, settings, watching, resumption, run, predicted)
-                except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
-                    raise ValueError(
-                        f"training left the range of floating-point numbers ({error}). Use parameters nearer to the defaults, "
-                        "weights of fewer orders of magnitude, or standardize=True."
-                    ) from error
+                trained = train(problem, settings, watching, resumption, run, predicted)
                 if settings.chosen:
                     trained.history[0] |= {"tuning": settings.choice["reason"], "seconds_choice": spent}
                 if not publisher.published:
@@ -265,6 +275,8 @@ class BaseStoNet(
         """The settings with what is chosen from the training rows, and a seed."""
         asked = self._asked()
         seeds = run.value("seeds", lambda: [self._seed() for _ in range(2 if asked else 1)])
+        if self.verbose and asked and resumption is None:
+            moving(f"[{type(self).__name__}] choosing {some(sorted(asked), 4)} from the training rows")
         if resumption is not None:
             chosen, how = self.trained_.chosen, self.trained_.choice
         elif asked:
@@ -291,7 +303,8 @@ class BaseStoNet(
         observers: list[Observer] = []
         chains = settings.n_chains if resumption is None else len(resumption.states)
         if self.verbose:
-            observers.append(Progress(type(self).__name__, settings.max_iter * chains, self.verbose))
+            iterations, intervals = settings.max_iter * chains, settings.residuals is not None
+            observers.append(Progress(type(self).__name__, iterations, self.verbose, intervals))
         if self.callback is not None:
             observers.append(UserCallback(self, self.callback))
         if self.tol is not None:
@@ -320,7 +333,23 @@ class BaseStoNet(
         check_is_fitted(self)
         return self._read(X)
 
-    def _refuse_training_rows(self, X: np.ndarray) -> None:
+    @property
+    def _network(self) -> TrainedNetwork:
+        """The trained network, with its predictions on ``device``; on the CPU, with a warning, where that is not usable."""
+        device = getattr(self, "device", None)
+        if device is None:
+            return self.trained_
+        held: tuple[TrainedNetwork, str, TrainedNetwork] | None = getattr(self, "_placed", None)
+        if held is None or held[0] is not self.trained_ or held[1] != device:
+            try:
+                placed = self.trained_.on(device)
+            except (ImportError, ValueError) as error:
+                warnings.warn(f"{error} Predictions are made on the CPU.", UserWarning, stacklevel=4)
+                placed = self.trained_
+            self._placed = held = (self.trained_, device, placed)
+        return held[2]
+
+    def _refuse_training_rows(self, X: np.ndarray, user: str = "calibrate") -> None:
         """Refuse rows of the training for a calibration: the model predicts them too well.
 
         A stored model knows the rows it kept for prediction. Equal rows tell nothing where features take few values.
@@ -335,7 +364,7 @@ class BaseStoNet(
         share = float(rows_in(trained.scaler.forward(X), known).mean())
         if share > 0.5:
             raise ValueError(
-                f"calibrate: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
+                f"{user}: {share:.0%} of the rows of X are rows the model was fitted on; its errors there are too small, and"
                 " the intervals would be too short. Give rows that were not in fit, or call calibrate() without rows."
             )
 
@@ -351,7 +380,7 @@ class BaseStoNet(
         ndarray of shape (n_samples, hidden_layer_sizes[-1])
         """
         X = self._check_X(X)
-        return self.trained_.transform(X)
+        return self._network.transform(X)
 
     @property
     def history_(self) -> list[dict[str, Any]]:
@@ -372,7 +401,7 @@ class BaseStoNet(
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        for name in ("_resume", "_X_fit"):  # the training problem: a stored model predicts, it does not resume
+        for name in ("_resume", "_X_fit", "_placed"):  # a stored model predicts, it does not resume, wherever it is
             state.pop(name, None)
         return state
 

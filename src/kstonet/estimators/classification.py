@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -110,7 +111,7 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         ndarray of shape (n_samples, n_classes)
         """
         X = self._check_X(X)
-        return self.trained_.proba(X)
+        return self._network.proba(X)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of :meth:`predict_proba`, finite where a probability is too small for a number.
@@ -125,7 +126,7 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         ndarray of shape (n_samples, n_classes)
         """
         X = self._check_X(X)
-        return self.trained_.log_proba(X)
+        return self._network.log_proba(X)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of the second of two classes; of more classes one score each, the largest for the predicted class.
@@ -172,7 +173,7 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         ndarray of shape (n_samples, n_classes, 2), or (n_samples, n_classes, 2, n_levels) for a sequence of coverages
         """
         X = self._check_X(X)
-        return self.trained_.proba_interval(X, coverage)
+        return self._network.proba_interval(X, coverage)
 
     def predict_set(self, X: Any, coverage: Any = 0.9, class_conditional: bool = False) -> np.ndarray:
         """Sets of classes that hold the true class with a given probability: adaptive prediction sets.
@@ -208,7 +209,7 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         ((150, 3), True)
         """
         X = self._check_X(X)
-        return self.trained_.sets(X, coverage, class_conditional)
+        return self._network.sets(X, coverage, class_conditional)
 
     def calibrate(self, X: Any = None, y: Any = None) -> Self:
         """Temperature scaling: probabilities p^(1/temperature), renormalised, with the temperature of the best log-likelihood.
@@ -237,5 +238,5 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
                 raise ValueError(
                     f"y holds {unknown[0]!r}, a class the model was not fitted on; it knows {self.classes_.tolist()}."
                 )
-        self.trained_ = self.trained_.calibrated(X, y)
+        self.trained_ = replace(self.trained_, calibration=self._network.calibrated(X, y).calibration)
         return self

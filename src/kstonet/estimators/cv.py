@@ -29,6 +29,7 @@ import kstonet
 from kstonet.checkpoint import open_run
 from kstonet.estimators.base import WITHOUT_EFFECT
 from kstonet.estimators.classification import known_classes
+from kstonet.estimators.display import FittedDisplayMixin
 from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.links import DocumentationLink
@@ -75,7 +76,8 @@ _PARAMETERS = """
     Attributes
     ----------
     best_estimator_ : {base}
-        Fitted on all rows with the best values; :func:`kstonet.save` stores it.
+        Fitted on all rows with the best values. :func:`kstonet.save`, :func:`kstonet.to_onnx` and
+        :func:`kstonet.report.write_report` take the search and mean this estimator.
     best_params_ : dict
         Its ``kernel``, ``gamma``, ``length_scale``, ``C``, ``hidden_layer_sizes`` and ``noise_variance``. Two kernels that
         share the first layer are lists, one value per unit.
@@ -113,7 +115,9 @@ def _of_best(method: Callable[..., Any]) -> Callable[..., Any]:
     return delegate
 
 
-class BaseKStoNetCV(TableInputMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseKStoNetCV(
+    FittedDisplayMixin, TableInputMixin, DocumentationLink, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Both searches."""
 
     _base: type[Any]
@@ -277,7 +281,25 @@ class BaseKStoNetCV(TableInputMixin, DocumentationLink, ClassNamePrefixFeaturesO
         return router
 
     transform = _of_best(KStoNetRegressor.transform)
+    predict_gradient = _of_best(KStoNetRegressor.predict_gradient)
+    feature_importance = _of_best(KStoNetRegressor.feature_importance)
+    sufficient_directions = _of_best(KStoNetRegressor.sufficient_directions)
     calibrate = _of_best(KStoNetRegressor.calibrate)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Of the best estimator."""
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.feature_importances_)
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        """One record per iteration of the best estimator."""
+        check_is_fitted(self)
+        return list(self.best_estimator_.history_)
+
+    def _displayed(self) -> Any:
+        return getattr(self, "best_estimator_", None)
 
     @property
     def _n_features_out(self) -> int:
@@ -342,6 +364,7 @@ class KStoNetRegressorCV(MultiOutputMixin, RegressorMixin, BaseKStoNetCV):  # no
 
     predict = _of_best(KStoNetRegressor.predict)
     predict_interval = _of_best(KStoNetRegressor.predict_interval)
+    predict_region = _of_best(KStoNetRegressor.predict_region)
     predict_dist = _of_best(KStoNetRegressor.predict_dist)
     predict_quantiles = _of_best(KStoNetRegressor.predict_quantiles)
     predict_var = _of_best(KStoNetRegressor.predict_var)
@@ -371,6 +394,7 @@ class KStoNetClassifierCV(ClassifierMixin, BaseKStoNetCV):  # noqa: D101 (it sha
     predict_log_proba = _of_best(KStoNetClassifier.predict_log_proba)
     decision_function = _of_best(KStoNetClassifier.decision_function)
     predict_proba_interval = _of_best(KStoNetClassifier.predict_proba_interval)
+    predict_set = _of_best(KStoNetClassifier.predict_set)
     calibrate = _of_best(KStoNetClassifier.calibrate)
 
     @property

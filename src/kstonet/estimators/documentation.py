@@ -77,6 +77,9 @@ SHARED_ATTRIBUTES = """
         and iterations, support vectors, seconds per part.
     n_iter_ : int
         Number of iterations done.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much every column of X moves the prediction: standard deviation times root mean squared derivative, as shares that
+        sum to one. ``feature_importance`` adds their uncertainty, and those of units and encoded columns.
     encoding_ : TableEncoding
         How the columns of X become numbers: what stands in for missing values, and the categories.
     n_features_in_ : int

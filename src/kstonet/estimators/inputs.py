@@ -5,17 +5,23 @@ What the columns of a table hold is learnt in ``fit`` and kept as ``encoding_``;
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_X_y, validate_data
 
+from kstonet._words import readable_bytes
 from kstonet.estimators.weights import validated_weights
+from kstonet.gram.memory import available_memory
 from kstonet.tables.encoding import TableEncoding
 from kstonet.tables.frames import columns_of, object_table
 from kstonet.tuning.indicators import chosen_indicators
+
+BYTES = 8  # of a number
 
 
 class TableInputMixin:
@@ -46,6 +52,7 @@ class TableInputMixin:
         ``checks`` are options of :func:`sklearn.utils.validation.check_X_y`.
         """
         self.__dict__.pop("encoding_", None)
+        X = dense(X)
         if self._takes_kernel_values:
             return validate_data(self, X, y, dtype=np.float64, **checks)  # type: ignore[no-any-return]
         table = object_table(X)
@@ -72,8 +79,10 @@ class TableInputMixin:
     def _read(self, X: Any) -> np.ndarray:
         """The matrix of rows to predict, validated."""
         encoding: TableEncoding | None = getattr(self, "encoding_", None)
+        X = dense(X)
         if encoding is None:  # kernel values, or a model of an older version
             return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        X = encoding.arranged(X, getattr(self, "feature_names_in_", None))
         table = object_table(X)
         if table is None:
             X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
@@ -85,8 +94,30 @@ class TableInputMixin:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         features = not self._takes_kernel_values
         tags.input_tags.pairwise = not features
+        tags.input_tags.sparse = True  # made dense: the kernels are functions of all features
         tags.input_tags.allow_nan = features  # like HistGradientBoosting; its checks give "categorical" whole numbers only
         return tags
+
+
+def dense(X: Any) -> Any:
+    """A sparse matrix as an array, if there is memory for it; anything else as it is.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> dense(scipy.sparse.csr_array([[0.0, 2.0]]))
+    array([[0., 2.]])
+    """
+    if not issparse(X):
+        return X
+    needed, there = BYTES * math.prod(X.shape), available_memory()
+    if needed > there:
+        raise ValueError(
+            f"X is a sparse matrix of {X.shape[0]:,} rows and {X.shape[1]:,} columns, which is made dense and needs "
+            f"{readable_bytes(needed)} then; {readable_bytes(there)} are available. Reduce its columns first, such as with "
+            "sklearn.decomposition.TruncatedSVD."
+        )
+    return X.toarray()
 
 
 def _columns(y: np.ndarray, classes: bool) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kstonet._checks import require, whole
+from kstonet._checks import check_range, require, whole, within_range
 from kstonet._progress import write
 from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.links import DocumentationLink
@@ -161,6 +161,8 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
         X, y = self._learn(X, y, sample_weight, multi_output=True, y_numeric=True)
         y = y.astype(np.float64)
         weights = validated_weights(sample_weight, X)
+        check_range("X", X)
+        check_range("y", y)
         kernel = make_kernel(
             self.kernel,
             X,
@@ -202,6 +204,7 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
         """
         check_is_fitted(self)
         y = np.asarray(y, dtype=np.float64)
+        check_range("y", y)
         n = self._X_fit.shape[0]
         if y.ndim not in (1, 2) or y.shape[0] != n:
             raise ValueError(f"y has shape {y.shape}; refit needs targets for the {n} rows of the last fit.")
@@ -212,20 +215,21 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
         targets = np.ascontiguousarray(y.T) if y.ndim == 2 else y[None, :].copy()
         if previous is not None and previous.coef.shape != targets.shape:
             previous = None
-        if self._gram is None:
-            self._gram = make_gram(self._X_fit, self.kernel_, solver="dense", dtype=self.dtype, max_memory=self.max_memory)
-        self.solution_ = solution = solve_svr(
-            self._gram,
-            targets,
-            self.C,
-            self.epsilon,
-            sample_weight=weights,
-            tol=self.tol,
-            support=self.sparse,
-            max_iter=self.max_iter,
-            warm_start=previous,
-            callback=self._report if self.verbose else None,
-        )
+        with within_range():
+            if self._gram is None:
+                self._gram = make_gram(self._X_fit, self.kernel_, solver="dense", dtype=self.dtype, max_memory=self.max_memory)
+            self.solution_ = solution = solve_svr(
+                self._gram,
+                targets,
+                self.C,
+                self.epsilon,
+                sample_weight=weights,
+                tol=self.tol,
+                support=self.sparse,
+                max_iter=self.max_iter,
+                warm_start=previous,
+                callback=self._report if self.verbose else None,
+            )
         self._single_target = y.ndim == 1
         kept = np.flatnonzero((solution.coef != 0).any(axis=0)) if solution.tight else np.arange(targets.shape[1])
         self._kept_rows = kept
@@ -276,6 +280,24 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
         X = self._read(X)
         out = np.concatenate([values[0] for _, values, _ in self.expansion().blocks(X)])
         return out[:, 0] if self._single_target else out
+
+    def predict_gradient(self, X: Any) -> np.ndarray:
+        """Gradients of :meth:`predict` with respect to the columns of X, in closed form.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to differentiate at.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_encoded) or (n_samples, n_targets, n_encoded)
+            One derivative for each column that X becomes: the columns of X themselves where all are numbers.
+        """
+        check_is_fitted(self)
+        (part,) = self.expansion().parts
+        gradients = np.asarray(self.kernel_.gradient(self._read(X), part.basis, part.coef[0]))
+        return gradients[:, 0] if self._single_target else gradients
 
     def expansion(self) -> Expansion:
         """The fitted functions at new rows: their support vectors and coefficients."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from kstonet._checks import both_or_neither, check_not_negative, check_numbers
+from kstonet._checks import both_or_neither, check_not_negative, check_numbers, require
 from kstonet.estimators.base import RESIDUALS, BaseStoNet
 from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
 from kstonet.problem import Rows
 from kstonet.targets import NumericTargets, TargetsKind
 from kstonet.uncertainty.distribution import PredictiveDistribution
+from kstonet.uncertainty.regions import PredictiveRegion
 
 USUAL_COVERAGE = 0.95
+ENOUGH_ROWS = 20  # to see whether they are those of the training
 
 
 def _say_what_few_rows_allow(n: int) -> None:
@@ -97,7 +100,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
             distribution = self.predict_dist(X)
             return distribution.mean, distribution.std if return_std else distribution.covariance
         X = self._check_X(X)
-        return self.trained_.mean(X)
+        return self._network.mean(X)
 
     def predict_dist(self, X: Any, order: int = 1) -> PredictiveDistribution:
         """The predictive distribution of new observations.
@@ -117,7 +120,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         if order not in (1, 2):
             raise ValueError(f"order={order!r} must be 1 or 2.")
         X = self._check_X(X)
-        return self.trained_.distribution(X, order)
+        return self._network.distribution(X, order)
 
     def predict_interval(self, X: Any, coverage: Any = 0.95, kind: str = "prediction", *, groups: Any = None) -> np.ndarray:
         """Intervals for new observations, or for their mean.
@@ -139,7 +142,42 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         of their own after the first
         """
         X = self._check_X(X)
-        return self.trained_.interval(X, coverage, kind, None if groups is None else _groups(groups, len(X)))
+        return self._network.interval(X, coverage, kind, None if groups is None else _groups(groups, len(X)))
+
+    def predict_region(self, X: Any, coverage: Any = 0.95, *, groups: Any = None) -> PredictiveRegion:
+        """Joint regions for all targets of new observations: ellipsoids, of the shape of the predicted covariance.
+
+        Intervals cover each target on its own; a region holds all targets of a row at once. Its radius is the conformal
+        quantile of the Mahalanobis distances of out-of-sample errors, or of the rows that :meth:`calibrate` was given. With
+        ``residuals="training"`` it is that of the predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to predict, by a model of several targets.
+        coverage : float or sequence of float, default=0.95
+            Probability with which a region is to hold all targets.
+        groups : array-like of shape (n_samples,), optional
+            The groups of the rows, after a calibration by groups: see :meth:`calibrate`.
+
+        Returns
+        -------
+        PredictiveRegion
+            With ``contains(y)``, ``volume``, ``bounds`` (the box around it) and ``boundary()`` for a picture.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kstonet import KStoNetRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 2))
+        >>> Y = X + rng.multivariate_normal([0, 0], [[0.1, 0.09], [0.09, 0.1]], size=200)
+        >>> region = KStoNetRegressor(tuning="none", max_iter=3, random_state=0).fit(X, Y).predict_region(X, 0.9)
+        >>> region.contains(Y).shape, bool(region.contains(Y).mean() > 0.85), region.volume.shape
+        ((200,), True, (200,))
+        """
+        X = self._check_X(X)
+        return self.trained_.region(X, coverage, None if groups is None else _groups(groups, len(X)))
 
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> np.ndarray:
         """Quantiles of new observations, shape (n_samples, n_quantiles) or (n_samples, n_targets, n_quantiles)."""
@@ -180,9 +218,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         """
         check_is_fitted(self)
         if both_or_neither(X, y):
-            y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-            check_consistent_length(X, y)
-            X = self._check_X(X)
+            X, y = self._new_rows(X, y)
             self._refuse_training_rows(X)
             _say_what_few_rows_allow(len(X))
             weight = None if weight is None else _calibration_weights(weight, len(X))
@@ -190,8 +226,69 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         elif weight is not None or groups is not None:
             name = "groups" if weight is None else "weight"
             raise ValueError(f"{name} is given without rows: {name} belongs to the rows X and y of a calibration.")
-        self.trained_ = self.trained_.calibrated(X, y, weight, groups)
+        found = self._network.calibrated(X, y, weight, groups).calibration
+        self.trained_ = replace(self.trained_, calibration=found)
         return self
+
+    def update(self, X: Any, y: Any, *, step: Any = "auto") -> Self:
+        """Adapt the intervals to rows of a series, as they arrive: adaptive conformal inference.
+
+        The network stays as it is. After every row the probability of a miss that the next intervals are made for rises a
+        little if the row was inside its interval, and falls if it was missed; the row's score joins the last 500 that the
+        quantiles are taken from. So the share of rows that are covered approaches the nominal one also where the series drifts
+        or its noise changes, for intervals of every coverage, quantiles and regions. An interval may be infinite for some rows
+        after many misses in a row. :meth:`calibrate` without rows goes back to the intervals of ``fit``.
+
+        Parameters
+        ----------
+        X, y : array-like
+            One row or several in the order of time, none of them used before; predict them first.
+        step : float or "auto", default="auto"
+            How fast intervals adapt, between 0 and 1: 0.005 (steady) to 0.1 (fast) are usual. "auto" weighs eight steps by
+            their success. Another step than before begins at the nominal probabilities.
+
+        Returns
+        -------
+        self
+
+        References
+        ----------
+        Gibbs and Candès (2021), Adaptive conformal inference under distribution shift; Gibbs and Candès (2024), Conformal
+        inference for online prediction with arbitrary distribution shifts.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kstonet import KStoNetRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(-2, 2, size=(300, 1))
+        >>> y = np.sin(x[:, 0]) + np.where(np.arange(300) < 200, 0.1, 0.5) * rng.normal(size=300)
+        >>> model = KStoNetRegressor(tuning="none", max_iter=3, random_state=0).fit(x[:150], y[:150])
+        >>> widths = []
+        >>> for t in range(150, 300):
+        ...     low, high = model.predict_interval(x[[t]], 0.9)[0]
+        ...     widths.append(high - low)
+        ...     model = model.update(x[[t]], y[[t]])
+        >>> bool(np.mean(widths[-20:]) > 2 * np.mean(widths[:40]))
+        True
+        """
+        check_is_fitted(self)
+        require("step", step, lambda v: v == "auto" if isinstance(v, str) else 0 < v < 1, "'auto' or a number between 0 and 1")
+        X, y = self._new_rows(X, y)
+        if len(X) >= ENOUGH_ROWS:  # single rows may be as others by chance
+            self._refuse_training_rows(X, "update")
+        self.trained_ = self.trained_.updated(X, y, step)
+        return self
+
+    def _new_rows(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Rows with the targets that were observed for them, as many as the model has."""
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        check_consistent_length(X, y)
+        X = self._check_X(X)
+        targets = self.trained_.targets.n_outputs
+        if y.size != len(X) * targets or y.ndim > 2:
+            raise ValueError(f"y has shape {y.shape}; the model has {targets} target(s) and X {len(X)} rows.")
+        return X, y
 
 
 def _calibration_weights(weight: Any, n: int) -> np.ndarray:

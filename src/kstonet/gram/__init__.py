@@ -3,7 +3,8 @@
 from kstonet.gram.base import Gram, RegularisedGram, StructuredGram
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.kernels import KERNEL_NAMES, Kernel, kernel_names, make_kernel, register_kernel
-from kstonet.gram.low_rank import LowRank, LowRankGram
+from kstonet.gram.low_rank import LowRankGram
+from kstonet.gram.low_rank_options import LowRank
 from kstonet.gram.making import gram_names, make_gram, register_gram
 from kstonet.gram.memory import GramTooLargeError
 from kstonet.gram.planning import Plan

@@ -7,6 +7,9 @@ as fast as multiplying by an explicit inverse, which would cost twice the factor
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
@@ -15,9 +18,50 @@ BLOCK = 512
 # factor is built block by block, at two thirds of LAPACK's speed.
 LAPACK_UP_TO = 12_000
 
+Found = TypeVar("Found")
+
 
 class NotPositiveDefiniteError(np.linalg.LinAlgError):
     """The matrix handed to the factorisation has a pivot that is not positive."""
+
+
+def with_jitter(factor: Callable[[float], Found | None], scale: float, powers: range, failure: str) -> Found:
+    """What ``factor`` makes of the smallest addition to a diagonal for which it makes something.
+
+    Duplicate rows and smooth kernels make a kernel matrix singular in floating point. Where its factorisation fails, a jitter
+    on the diagonal cures that: the smallest one distorts least.
+
+    Parameters
+    ----------
+    factor : callable
+        Takes the jitter; returns None, or raises a LinAlgError, where the matrix is not positive definite.
+    scale : float
+        Typical size of the diagonal.
+    powers : range
+        After zero, the jitters are scale·10^power.
+    failure : str
+        Message of the error where all of them fail.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ones = np.ones((2, 2))
+    >>> with_jitter(lambda jitter: np.linalg.cholesky(ones + jitter * np.eye(2)), 1.0, range(-12, -3), "no kernel").round(6)
+    array([[1.e+00, 0.e+00],
+           [1.e+00, 1.e-06]])
+    """
+    for jitter in (0.0, *(10.0**power * scale for power in powers)):
+        try:
+            found = factor(jitter)
+        except np.linalg.LinAlgError:
+            continue
+        if found is not None:
+            return found
+    raise NotPositiveDefiniteError(failure)
 
 
 def _require_positive(info: int, before: int, n: int) -> None:

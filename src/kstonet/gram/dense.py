@@ -11,7 +11,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 
 from kstonet._arrays import Array, astype, like, low_precision, machine_epsilon, namespace, to_numpy, zeros
 from kstonet.gram.blocks import row_blocks
-from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError
+from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError, with_jitter
 from kstonet.gram.expansion import ExpansionPart
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
@@ -230,22 +230,18 @@ class DenseGram:
         raise np.linalg.LinAlgError(f"K + {shift:.3g}·I is not positive definite: the Gram matrix is not valid.")
 
     def solve_on(self, indices: Array, shift: float, rows: Array) -> Array:
-        """(K[indices, indices] + shift·I)⁻¹ applied to every row, in float64.
-
-        Duplicate rows and smooth kernels make K numerically singular; where the shift does not cure that, the smallest jitter
-        that does is added, starting at rounding level.
-        """
+        """(K[indices, indices] + shift·I)⁻¹ applied to every row, in float64; with a jitter where K is singular otherwise."""
         xp = namespace(self._matrix)
         everyone = xp.arange(len(indices))
         rounding = machine_epsilon(xp.float64) * self._norm_bound
-        for jitter in (0.0, *(rounding * 10.0**power for power in range(9))):
+
+        def factored(jitter: float) -> Any:
             sub = astype(self._matrix[indices[:, None], indices], xp.float64)
             sub[everyone, everyone] += shift + jitter
-            try:
-                return self._cholesky(sub).solve(rows)
-            except NotPositiveDefiniteError:
-                continue
-        raise np.linalg.LinAlgError("a block of the Gram matrix is not positive semi-definite, whatever the jitter")
+            return self._cholesky(sub)
+
+        invalid = "a block of the Gram matrix is not positive semi-definite, whatever the jitter"
+        return with_jitter(factored, rounding, range(9), invalid).solve(rows)
 
     def columns(self, indices: np.ndarray) -> np.ndarray:
         """Kernel values of all training rows against some of them, as a float64 NumPy array of shape (n, q)."""

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from kstonet.gram.blocks import row_blocks
+from kstonet.gram.cholesky import NotPositiveDefiniteError, with_jitter
 from kstonet.gram.kernels import Kernel
 
 BLOCK = 128  # pivots proposed together
@@ -24,7 +25,7 @@ NOT_A_KERNEL = (
     "the kernel is not positive semi-definite on the training rows, so it has no low-rank factor. Use a valid kernel, or "
     "solver='dense' on fewer rows, which says by how much it fails."
 )
-JITTERS = (0.0, *(10.0**power for power in range(-12, -5)))  # of the mean diagonal
+JITTERS = range(-12, -5)  # powers of ten of the mean diagonal
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,14 @@ def _accepted(rng: np.random.Generator, block: np.ndarray, left: np.ndarray, lea
 
 def _whitening(matrix: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
     """L⁻ᵀ of the kernel matrix, with the smallest jitter that makes it positive definite in floating point."""
-    for jitter in JITTERS:
+
+    def factored(jitter: float) -> np.ndarray:
         work = matrix.copy()
-        work.flat[:: len(work) + 1] = diagonal + jitter * float(np.mean(diagonal))
-        try:
-            factor = cholesky(work, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            continue
-        return np.ascontiguousarray(solve_triangular(factor, np.eye(len(factor)), lower=True, check_finite=False).T)
-    raise ValueError(NOT_A_KERNEL)
+        work.flat[:: len(work) + 1] = diagonal + jitter
+        return np.asarray(cholesky(work, lower=True, check_finite=False))
+
+    try:
+        factor = with_jitter(factored, float(np.mean(diagonal)), JITTERS, NOT_A_KERNEL)
+    except NotPositiveDefiniteError as error:
+        raise ValueError(NOT_A_KERNEL) from error
+    return np.ascontiguousarray(solve_triangular(factor, np.eye(len(factor)), lower=True, check_finite=False).T)

@@ -6,12 +6,15 @@ a leaf the kernel is kept as it is; between leaves it is that of the landmarks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
+from kstonet._arrays import Array, like, to_numpy
 from kstonet._records import storable
-from kstonet.gram.expansion import ExpansionPart
+from kstonet.gram.expansion import ExpansionPart, combined
 from kstonet.gram.kernels import Kernel
 
 SEEN = 2000  # rows that a direction is learned from
@@ -56,14 +59,15 @@ class LeafTree:
         """
         n, p = X.shape
         depth = max(0, int(np.ceil(np.log2(max(n, 1) / max(largest, 1)))))
-        scale = np.ones(p) if kernel.length_scale is None else 1.0 / np.asarray(kernel.length_scale)
+        seen_as = np.eye(p) if kernel.projection is None else np.array(kernel.projection)  # (p, r), by length scales
+        seen_as = seen_as if kernel.length_scale is None else seen_as / np.asarray(kernel.length_scale)
         directions, thresholds = np.zeros((2**depth - 1, p)), np.zeros(2**depth - 1)
         level = [np.arange(n)]
         rng = np.random.default_rng([seed, 1])
         for node in range(2**depth - 1):
             rows = level.pop(0)
             seen = rows if len(rows) <= SEEN else rng.choice(rows, SEEN, replace=False)
-            direction = scale * _spread(rng, X[seen] * scale)
+            direction = seen_as @ _spread(rng, X[seen] @ seen_as)
             along = X[rows] @ direction
             order = np.argsort(along, kind="stable")
             half = (len(rows) + 1) // 2
@@ -128,7 +132,12 @@ class LeafPart(ExpansionPart):
         """All training rows are kept."""
         return np.arange(len(self.rows))
 
-    def values(self, X: np.ndarray, features: np.ndarray) -> np.ndarray:
+    def placed(self, place: Callable[[np.ndarray], Array]) -> LeafPart:
+        """The part with its arrays where ``place`` puts them; rows are told their leaf on the CPU."""
+        names = ("basis", "coef", "rows", "leaf_coef", "corrections")
+        return replace(self, **{name: place(getattr(self, name)) for name in names})
+
+    def values(self, X: np.ndarray, features: Array) -> np.ndarray:
         """The functions at rows whose features are given, shape (iterates, rows, units)."""
         values = super().values(X, features)
         iterates, units, _ = self.coef.shape
@@ -136,11 +145,30 @@ class LeafPart(ExpansionPart):
         for leaf in np.unique(leaf_of):
             new, own = np.flatnonzero(leaf_of == leaf), slice(self.starts[leaf], self.starts[leaf + 1])
             assert self.kernel is not None
-            local = np.asarray(self.kernel(X[new], self.rows[own]))
+            local = self.kernel(like(self.rows, X[new]), self.rows[own])
             flat = local @ self.leaf_coef[:, :, own].reshape(iterates * units, -1).T
             flat += features[new] @ self.corrections[leaf].reshape(iterates * units, -1).T
-            values[:, new] += flat.reshape(len(new), iterates, units).swapaxes(0, 1)
+            values[:, new] += to_numpy(flat).reshape(len(new), iterates, units).swapaxes(0, 1)
         return values
+
+    def pulled(self, X: np.ndarray, pull: np.ndarray) -> np.ndarray:
+        """Gradients of sums over iterates and units, leaf by leaf: between leaves the functions jump."""
+        assert self.kernel is not None
+        gradients = np.empty((len(X), pull.shape[2], X.shape[1]))
+        leaf_of = self.tree.leaves(X)
+        for leaf in np.unique(leaf_of):
+            new, own = np.flatnonzero(leaf_of == leaf), slice(self.starts[leaf], self.starts[leaf + 1])
+            wide = combined(pull[:, new], self.coef + self.corrections[leaf])
+            local = combined(pull[:, new], self.leaf_coef[:, :, own])
+            gradients[new] = self.kernel.gradient(X[new], self.basis, wide)
+            gradients[new] += self.kernel.gradient(X[new], self.rows[own], local)
+        return gradients
+
+    def iterate(self, t: int) -> Self:
+        """One of the iterates alone."""
+        own = slice(t, t + 1)
+        corrections = self.corrections[:, own]
+        return replace(self, coef=self.coef[own], leaf_coef=self.leaf_coef[own], corrections=corrections)
 
     def contradicts(self) -> bool:
         """Whether tree, leaves and rows do not fit each other."""

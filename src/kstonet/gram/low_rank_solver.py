@@ -17,10 +17,11 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from kstonet.gram.cholesky import with_jitter
 from kstonet.gram.halves import CholeskyFactor, mirrored
 
 LOW_PRECISION_FROM = 3e-6  # ridge over the size of a block from which float32 holds its inverse well enough to correct with
-JITTERS = (0.0, *(10.0**power for power in range(-14, -4)))  # of the mean diagonal of a block
+JITTERS = range(-14, -4)  # powers of ten of the mean diagonal of a block
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,8 @@ def _inverse(block: np.ndarray | None, ridges: np.ndarray, exact: bool) -> np.nd
     whole = len(seen) == len(block)
     matrix = (block if whole else block[np.ix_(seen, seen)]).astype(np.float64)
     size = float(np.abs(np.diagonal(matrix)).mean())
-    factors = (CholeskyFactor.of(matrix, ridges[seen] + jitter * size) for jitter in JITTERS)
-    factor = next((factor for factor in factors if factor is not None), None)
-    if factor is None:
-        raise np.linalg.LinAlgError("a block of the kernel matrix is not positive semi-definite; use a valid kernel.")
+    invalid = "a block of the kernel matrix is not positive semi-definite; use a valid kernel."
+    factor = with_jitter(lambda jitter: CholeskyFactor.of(matrix, ridges[seen] + jitter), size, JITTERS, invalid)
     inverse = mirrored(factor.inverse())
     low = not exact and ridges[seen].min() > LOW_PRECISION_FROM * _size(matrix)
     kept = np.zeros(block.shape, dtype=np.float32 if low else np.float64)

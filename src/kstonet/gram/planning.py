@@ -12,7 +12,8 @@ from kstonet._records import storable
 from kstonet._words import readable_bytes
 from kstonet.gram.blocks import BLOCK_BYTES
 from kstonet.gram.dense import DenseGram
-from kstonet.gram.low_rank import LowRank, LowRankGram, leaf_size
+from kstonet.gram.low_rank import LowRankGram
+from kstonet.gram.low_rank_options import LowRank, leaf_size
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory
 
 LARGEST_INVERSE = 12_000  # rows up to which a squared loss inverts the whole matrix

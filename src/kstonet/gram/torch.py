@@ -11,14 +11,17 @@ import numpy as np
 import torch
 
 from kstonet._arrays import Array, astype, machine_epsilon, to_numpy
-from kstonet.gram.cholesky import NotPositiveDefiniteError
+from kstonet.gram.cholesky import NotPositiveDefiniteError, with_jitter
 from kstonet.gram.dense import DenseGram
+from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.low_rank_solver import JITTERS
 from kstonet.gram.memory import available_memory
 
 _LOADING = threading.Lock()
 COLUMNS = 2048  # of an inverse that are made at once
+DEVICE_BLOCK_BYTES = 2**30  # of kernel values that a prediction computes at once: fewer, larger products suit a device
+BLOCKS_IN_MEMORY = 16  # so many times the block must fit: distances, kernel values and their products lie side by side
 
 
 class _TorchCholesky:
@@ -66,16 +69,36 @@ class _TorchRegularised:
         return out
 
 
-def torch_gram(
-    X: np.ndarray, kernel: Kernel, device: str, max_memory: float | None = None, dtype: str = "float64"
-) -> TorchGram:
-    """A Gram of NumPy rows on a device that torch knows by name ("cpu", "cuda", "cuda:1")."""
+def usable(device: str) -> torch.device:
+    """The device of this name, after a first computation on it; a ValueError says why there is none."""
     try:
-        rows = torch.as_tensor(X, device=device)
         with _LOADING:  # the first factorisation loads libraries, which torch cannot do in two threads at once
             _TorchCholesky(torch.eye(2, device=device)).solve(torch.ones(1, 2, device=device))
     except (RuntimeError, AssertionError) as error:  # torch without CUDA raises the latter
         raise ValueError(f"device={device!r} is not usable here ({error}); use None for the CPU without torch.") from error
+    return torch.device(device)
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes free on a device, those that PyTorch keeps for its next arrays included."""
+    if device.type != "cuda":
+        return available_memory()
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0] + kept)
+
+
+def expansion_on(expansion: Expansion, device: str) -> Expansion:
+    """An expansion with its arrays on a device, and blocks of kernel values that use a small part of its memory."""
+    there = usable(device)
+    block = min(DEVICE_BLOCK_BYTES, free_memory(there) // BLOCKS_IN_MEMORY)
+    return expansion.placed(lambda values: torch.as_tensor(values, device=there), block)
+
+
+def torch_gram(
+    X: np.ndarray, kernel: Kernel, device: str, max_memory: float | None = None, dtype: str = "float64"
+) -> TorchGram:
+    """A Gram of NumPy rows on a device that torch knows by name ("cpu", "cuda", "cuda:1")."""
+    rows = torch.as_tensor(X, device=usable(device))
     return TorchGram(rows, kernel, dtype=dtype, max_memory=max_memory)
 
 
@@ -108,16 +131,19 @@ class TorchGram(DenseGram):
         """
         matrix, chosen = self._matrix, torch.as_tensor(rows, device=self._matrix.device)
         enough = self._mixed and float(ridges.min()) > 4 * machine_epsilon(torch.float32) * self._norm_bound
-        for precision in (torch.float32, torch.float64) if enough else (torch.float64,):
-            for jitter in (0.0,) if precision == torch.float32 else JITTERS:
-                work = torch.empty((len(rows), len(rows)), dtype=precision, device=matrix.device)
-                work[...] = matrix if len(rows) == self.n else matrix[chosen][:, chosen]
-                scale = float(work.diagonal().mean())
-                work.diagonal().add_(torch.as_tensor(ridges + jitter * scale, dtype=precision, device=matrix.device))
-                with contextlib.suppress(NotPositiveDefiniteError):
-                    return _TorchCholesky(work).factor
-        raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite; use a valid kernel.")
+
+        def factored(jitter: float, precision: torch.dtype = torch.float64) -> torch.Tensor:
+            work = torch.empty((len(rows), len(rows)), dtype=precision, device=matrix.device)
+            work[...] = matrix if len(rows) == self.n else matrix[chosen][:, chosen]
+            work.diagonal().add_(torch.as_tensor(ridges + jitter, dtype=precision, device=matrix.device))
+            return _TorchCholesky(work).factor
+
+        if enough:
+            with contextlib.suppress(NotPositiveDefiniteError):
+                return factored(0.0, torch.float32)
+        scale = float(matrix.diagonal()[chosen].mean())
+        return with_jitter(factored, scale, JITTERS, "the kernel matrix is not positive semi-definite; use a valid kernel.")
 
     @staticmethod
     def _available_memory(X: Array) -> int:
-        return int(torch.cuda.mem_get_info(X.device)[0]) if X.is_cuda else available_memory()
+        return free_memory(X.device)

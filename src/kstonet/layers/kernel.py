@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kstonet._arrays import to_numpy
+from kstonet._arrays import namespace, to_numpy
 from kstonet.gram import Gram, StructuredGram
 from kstonet.gram.expansion import Expansion
 from kstonet.layers.svr_uncertainty import MarginUncertainty
@@ -34,8 +34,9 @@ def functions_at(gram: Gram, X: np.ndarray) -> Callable[[np.ndarray], np.ndarray
     """A function that takes coefficients (m, n) to values (rows, m) at new rows; the kernel values are computed once."""
     if isinstance(gram, StructuredGram):
         return gram.at(X)
-    features = np.concatenate([to_numpy(block) for _, block in gram.cross(X)])
-    return lambda coef: np.asarray(features @ coef.T)
+    blocks = [block for _, block in gram.cross(X)]
+    features = namespace(blocks[0]).concatenate(blocks)  # where the Gram is
+    return lambda coef: to_numpy(features @ gram.array(coef).T)
 
 
 def svr_noise_variance(C: np.ndarray, epsilon: np.ndarray) -> np.ndarray:

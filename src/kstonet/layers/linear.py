@@ -10,12 +10,14 @@ import numpy as np
 
 from kstonet._records import storable
 from kstonet.gram import Gram
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.layers.dense import DenseLayer
-from kstonet.layers.moments import FIRST_LAYER, REGRESSION, Moments
 from kstonet.layers.regression import RegressionUncertainty
+from kstonet.layers.wide import WideRegression
 
 NOISE_SHARE = 0.1  # of the mean squared residual: Gaussian noise has no dead zone, a fraction of the residual will do
+LARGEST_COVARIANCE = 2**22  # numbers of a covariance of all coefficients that is formed
 NOISE_RATIO = 10.0  # noise of this layer over that of the layers above: the residual is to move this one, not them
 
 
@@ -24,13 +26,13 @@ NOISE_RATIO = 10.0  # noise of this layer over that of the layers above: the res
 class LinearUncertainty:
     """The uncertainty of a first layer that is a regression on the features."""
 
-    regression: RegressionUncertainty
+    regression: RegressionUncertainty | WideRegression
 
     def covariance(self, X: np.ndarray, features: list[np.ndarray]) -> np.ndarray:
         """Covariance of the values that comes from the estimated coefficients."""
         (inputs,) = features
-        none = {FIRST_LAYER: np.zeros((len(X), inputs.shape[1], inputs.shape[1]))}
-        return self.regression.propagate(Moments(inputs, none)).parts[REGRESSION]
+        blocks = row_blocks(len(inputs), (inputs.shape[1] + 1) ** 2)
+        return np.concatenate([self.regression.own_covariance(inputs[rows]) for rows in blocks])
 
     def left_out(
         self, layers: Sequence[Any], expansion: Expansion, inputs: np.ndarray, outputs: np.ndarray
@@ -120,4 +122,7 @@ class LinearFirstLayer(DenseLayer):
         kept = DenseLayer(
             self.weights[:, used], self.intercept, self.variance, self.activation, self.penalty, self.alpha, self.kkt
         )
+        if self.n_outputs**2 * (len(used) + 1) ** 2 > LARGEST_COVARIANCE:
+            own = kept.coefficients(), inputs[:, used], outputs, sample_weight
+            return LinearUncertainty(WideRegression.of(*own, self.penalty, self.alpha))
         return LinearUncertainty(kept.uncertainty(inputs[:, used], outputs, sample_weight))

@@ -17,9 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from kstonet._arrays import Array, to_numpy
+from kstonet.gram.cholesky import with_jitter
+
 MOST_ROWS = 800  # of a margin set: beyond it evenly spaced ones, so that a variance costs at most their square
 ROUNDING = 1e-10  # of k(z, z): what is left of it where the margin set explains a row, as with kernels of finite rank
-JITTERS = (0.0, *(10.0**power for power in range(-13, -3)))  # of the mean diagonal: duplicates make K_MM singular
+JITTERS = range(-13, -3)  # powers of ten of the mean diagonal
+NO_VARIANCE = (
+    "the kernel matrix is not positive semi-definite on the rows that pin the function down, so it has no variance. Is your "
+    "kernel a kernel? residuals=None trains without intervals."
+)
 
 
 @dataclass(frozen=True)
@@ -44,23 +51,18 @@ class MarginFactor:
     def of(cls, matrix: np.ndarray, columns: np.ndarray) -> MarginFactor:
         """Factor K_MM, the rows and columns of ``matrix`` (K on the rows that ``columns`` names)."""
         scale = float(np.mean(np.diagonal(matrix))) if len(matrix) else 1.0
-        for jitter in JITTERS:
-            work = matrix + jitter * scale * np.eye(len(matrix))
-            try:
-                factor = cholesky(work, lower=True, check_finite=False)
-            except np.linalg.LinAlgError:
-                continue
-            return cls(columns, factor, solve_triangular(factor, np.ones(len(matrix)), lower=True, check_finite=False))
-        raise np.linalg.LinAlgError(
-            "the kernel matrix is not positive semi-definite on the rows that pin the function down, so it has no variance. Is "
-            "your kernel a kernel? residuals=None trains without intervals."
-        )
 
-    def variance(self, values: np.ndarray, diagonal: np.ndarray, *, intercept: bool = True) -> np.ndarray:
+        def factored(jitter: float) -> np.ndarray:
+            return np.asarray(cholesky(matrix + jitter * np.eye(len(matrix)), lower=True, check_finite=False))
+
+        factor = with_jitter(factored, scale, JITTERS, NO_VARIANCE)
+        return cls(columns, factor, solve_triangular(factor, np.ones(len(matrix)), lower=True, check_finite=False))
+
+    def variance(self, values: Array, diagonal: np.ndarray, *, intercept: bool = True) -> np.ndarray:
         """σ_f² at rows with the kernel values ``values`` (rows, all columns) and ``diagonal`` k(z, z)."""
         if not len(self.columns):
             return np.array(diagonal, dtype=np.float64)
-        half = solve_triangular(self.factor, values[:, self.columns].T, lower=True, check_finite=False)
+        half = solve_triangular(self.factor, to_numpy(values[:, self.columns]).T, lower=True, check_finite=False)
         variance = diagonal - (half**2).sum(axis=0)
         variance = np.where(variance > ROUNDING * diagonal, variance, 0.0)
         if intercept:

@@ -22,7 +22,7 @@ import numpy as np
 from kstonet._records import storable
 from kstonet.layers.activations import Activation
 from kstonet.layers.log_odds import log_odds_variance
-from kstonet.layers.moments import REGRESSION, Moments
+from kstonet.layers.moments import FIRST_LAYER, REGRESSION, Moments
 
 PENALTY = 0.1  # validation rows cannot tell it from 0.01, which drifts; 1 is too strong where a network nearly interpolates
 
@@ -109,6 +109,11 @@ class RegressionUncertainty:
         own = np.einsum("jalb,nab->njl", self.covariance, second, optimize=True)
         parts[REGRESSION] = parts.get(REGRESSION, 0.0) + own
         return Moments(mean, parts)
+
+    def own_covariance(self, inputs: np.ndarray) -> np.ndarray:
+        """Covariance (n, k, k) of the outputs at certain inputs that comes from the estimated coefficients."""
+        certain = {FIRST_LAYER: np.zeros((len(inputs), inputs.shape[1], inputs.shape[1]))}
+        return self.propagate(Moments(inputs, certain)).parts[REGRESSION]
 
     def log_odds_variances(self, moments: Moments, logits: np.ndarray) -> dict[str, np.ndarray]:
         """Of a head: variance of the log-odds of every class by source, (n, k) each; gradients are taken at ``logits``."""

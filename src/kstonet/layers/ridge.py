@@ -18,13 +18,14 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from kstonet._arrays import to_numpy
 from kstonet.gram import Gram
+from kstonet.gram.cholesky import with_jitter
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.halves import CholeskyFactor, mirrored
 from kstonet.layers.kernel import UnitGroup, functions_at
 from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 
-JITTERS = (0.0, *(10.0**power for power in range(-12, -3)))  # of the mean diagonal, where rounding makes K singular
+JITTERS = range(-12, -3)  # powers of ten of the mean diagonal
 
 
 class Regression(NamedTuple):
@@ -67,20 +68,17 @@ class RidgeMap:
         K = self.gram.columns(counted)
         K = K if len(counted) == n else K[counted]
         scale = float(np.mean(np.diagonal(K)))
-        for jitter in JITTERS:
-            factor = CholeskyFactor.of(K, self.row_ridges[counted] + jitter * scale)
-            if factor is None:
-                continue
-            Q = mirrored(factor.inverse())
-            ones = Q.sum(axis=1)
-            shares = ones / ones.sum()
-            Q -= np.outer(ones, shares)
-            if len(counted) == n:
-                return Q, shares
-            all_Q, all_shares = np.zeros((n, n)), np.zeros(n)
-            all_Q[np.ix_(counted, counted)], all_shares[counted] = Q, shares
-            return all_Q, all_shares
-        raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite; use a valid kernel.")
+        ridges, invalid = self.row_ridges[counted], "the kernel matrix is not positive semi-definite; use a valid kernel."
+        factor = with_jitter(lambda jitter: CholeskyFactor.of(K, ridges + jitter), scale, JITTERS, invalid)
+        Q = mirrored(factor.inverse())
+        ones = Q.sum(axis=1)
+        shares = ones / ones.sum()
+        Q -= np.outer(ones, shares)
+        if len(counted) == n:
+            return Q, shares
+        all_Q, all_shares = np.zeros((n, n)), np.zeros(n)
+        all_Q[np.ix_(counted, counted)], all_shares[counted] = Q, shares
+        return all_Q, all_shares
 
     def _hidden(self, sample_weight: np.ndarray | None) -> np.ndarray:
         """The rows of weight zero here that take part otherwise."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kstonet._arrays import to_numpy
+from kstonet._arrays import Array, to_numpy
 from kstonet._records import storable
 from kstonet.gram import Gram, StructuredGram
 from kstonet.gram.expansion import Expansion, ExpansionPart
@@ -92,7 +92,7 @@ class MarginUncertainty:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "factors"}
 
-    def covariance(self, X: np.ndarray, features: list[np.ndarray]) -> np.ndarray:
+    def covariance(self, X: np.ndarray, features: list[Array]) -> np.ndarray:
         """Diagonal: units are independent given the data."""
         variance = np.empty((len(X), len(self.columns)))
         for part, values, shared in zip(self.expansion.parts, features, self.diagonals, strict=True):

@@ -14,6 +14,7 @@ from kstonet.metrics.classification import (
     reliability_curve,
 )
 from kstonet.metrics.conditional import PartialCoverage, coverage_by_group, coverage_by_quantile, worst_slab_coverage
+from kstonet.metrics.ert import conditional_coverage_error
 from kstonet.metrics.gaussian import (
     CalibrationCurve,
     calibration_curve,
@@ -34,6 +35,7 @@ __all__ = [
     "calibration_curve",
     "calibration_error",
     "classwise_ece",
+    "conditional_coverage_error",
     "coverage",
     "coverage_by_group",
     "coverage_by_quantile",

@@ -14,6 +14,7 @@ from kstonet.gram.leaves import LeafPart
 from kstonet.layers.linear import LinearUncertainty
 from kstonet.layers.margin import ROUNDING, MarginFactor
 from kstonet.layers.svr_uncertainty import MarginUncertainty
+from kstonet.layers.wide import WideRegression
 from kstonet.onnx_export.graph import Value, op, product
 from kstonet.onnx_export.network import quadratic_forms
 from kstonet.uncertainty.local_scale import LocalScale
@@ -84,7 +85,12 @@ def first_variance(first: Any, x: Value, features: list[Value]) -> Value:
 def _linear_variance(first: LinearUncertainty, x: Value, features: list[Value]) -> Value:
     """x̃ᵀ Cov x̃ with x̃ = (1, x)."""
     (inputs,) = features
-    covariance = np.einsum("jajb->jab", first.regression.covariance)
+    regression = first.regression
+    if isinstance(regression, WideRegression):
+        roots = np.broadcast_to(regression.roots, (len(regression.noise), *regression.roots.shape[1:]))
+        covariance = np.einsum("j,jar,jbr->jab", regression.noise, roots, roots, optimize=True)
+    else:
+        covariance = np.einsum("jajb->jab", regression.covariance)
     if covariance.shape[1] == 1:  # the row that :func:`_not_empty` added
         covariance = np.pad(covariance, ((0, 0), (0, 1), (0, 1)))
     return quadratic_forms(inputs.with_axis(0), covariance[None])

@@ -202,10 +202,12 @@ class Graph:
         finally:
             self._scope = outer
 
-    def input(self, name: str, columns: int) -> Value:
-        """Rows that the graph is handed: float64, any number of them."""
-        self._inputs.append(self._onnx.helper.make_tensor_value_info(name, self.types.DOUBLE, ["rows", columns]))
-        return Value(self, name)
+    def input(self, name: str, columns: int, dtype: Any = np.float64) -> Value:
+        """Rows that the graph is handed, any number of them, as float64 whatever their own type is."""
+        kind = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        self._inputs.append(self._onnx.helper.make_tensor_value_info(name, kind, ["rows", columns]))
+        rows = Value(self, name)
+        return rows if kind == self.types.DOUBLE else op("Cast", rows, to=self.types.DOUBLE)
 
     def constant(self, array: Any) -> Value:
         """An array that comes with the graph."""
@@ -239,8 +241,11 @@ class Graph:
             )
         infos = []
         for name, output in outputs.items():
-            self._nodes.append(helper.make_node("Identity", [output.value.name], [name], f"output/{name}"))
             kind = helper.np_dtype_to_tensor_dtype(np.dtype(output.dtype))
+            if kind == self.types.FLOAT:  # everything is computed in float64
+                self._nodes.append(helper.make_node("Cast", [output.value.name], [name], f"output/{name}", to=kind))
+            else:
+                self._nodes.append(helper.make_node("Identity", [output.value.name], [name], f"output/{name}"))
             infos.append(helper.make_tensor_value_info(name, kind, ["rows", *output.shape]))
         graph = helper.make_graph(self._nodes, "prediction", self._inputs, infos, list(self._constants.values()))
         opset = helper.make_opsetid("", OPSET)

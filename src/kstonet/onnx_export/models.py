@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from kstonet.onnx_export.encoding import encoded
 from kstonet.onnx_export.first_layer import first_features, first_values, first_variance, local_scale
 from kstonet.onnx_export.graph import Graph, Output, Value, op, storable
 from kstonet.onnx_export.network import forward, variances
+from kstonet.onnx_export.steps import taken_apart, transformed
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration
@@ -24,15 +26,16 @@ from kstonet.uncertainty.conformal import ConformalFactor, SkewedFactor
 
 REGRESSORS, CLASSIFIERS = (KStoNetRegressor, StoNetRegressor), (KStoNetClassifier, StoNetClassifier)
 EXPORTED = (*REGRESSORS, *CLASSIFIERS, MultiTargetSVR)
+DTYPES = ("float64", "float32")
 COVERAGES = [k / 100 for k in range(1, 100)] + [0.995, 0.999]  # whose interval factors a file holds
 
 
-def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True) -> None:
+def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True, dtype: str = "float64") -> None:
     """Write the prediction of a fitted model as an ONNX graph, which onnxruntime runs without Python and without kstonet.
 
     The graph takes rows as ``predict`` does, before any scaling, and gives what ``predict`` gives, to rounding.
 
-    - input ``X``: (rows, features), float64, any number of rows.
+    - input ``X``: (rows, features), float64 or, with ``dtype="float32"``, float32; any number of rows.
     - Regressors give ``mean``, (rows,) or (rows, targets), as ``predict``; and ``std``, of the same shape, as
       ``predict(return_std=True)``. Models fitted with ``residuals=None``, and :class:`MultiTargetSVR`, have no ``std``.
     - Classifiers give ``label``, (rows,), as ``predict``: strings, int64, float64 or bool like ``classes_``; and
@@ -41,12 +44,15 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     Parameters
     ----------
     model : KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier or MultiTargetSVR
-        Fitted, with one of the named kernels.
+        Fitted, with one of the named kernels. Of a search ``best_estimator_`` is written; of a pipeline also the steps before
+        the model, if they are scalers, SimpleImputer, PCA, VarianceThreshold or a ColumnTransformer of these.
     path : str or path-like
         By convention with the suffix ``.onnx``. An existing file is replaced.
     return_std : bool, default=True
         Whether the graph of a regressor has the output ``std``. Means alone are 5 to 20 times faster, because onnxruntime
         computes all outputs of a graph whichever are asked for.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the rows that the graph takes and of the numbers that it gives. It computes in float64 in any case.
 
     Raises
     ------
@@ -68,10 +74,10 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     ``interval_factors_below`` that below it. Other properties are ``model``, ``feature_names``,
     ``calibration`` ("student" or "conformal"), and for classifiers ``classes`` and ``calibration_temperature``.
 
-    **Precision.** All numbers are float64: a variance is a difference of nearly equal numbers near the training rows, and
-    float32 would lose it. Cast float32 rows before they are handed in. Outputs differ from those of ``predict`` in the last
-    digits; where ``std`` hangs on a matrix that is nearly singular (a linear kernel with fewer features than support vectors),
-    its own last digits are rounding, and so is more of the difference.
+    **Precision.** All computations are in float64: a variance is a difference of nearly equal numbers near the training rows,
+    and float32 would lose it. With ``dtype="float32"`` rows are cast when they come in, and results when they go out. Outputs
+    differ from those of ``predict`` in the last digits; where ``std`` hangs on a matrix that is nearly singular (a linear
+    kernel with fewer features than support vectors), its own last digits are rounding, and so is more of the difference.
 
     **Batches.** ``predict`` cuts its rows into blocks, a graph does not: hand in about a thousand rows at a time. A batch takes
     up to ten times 8 bytes for every row and support vector, 70 MiB for a thousand of each.
@@ -104,21 +110,29 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     >>> np.allclose(interval, model.predict_interval(X, 0.9))
     True
     """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, DTYPES))}.")
+    steps, model = taken_apart(model)
     if not isinstance(model, EXPORTED):
         names = ", ".join(kind.__name__ for kind in EXPORTED)
-        raise TypeError(f"model is a {type(model).__name__}; kstonet.to_onnx exports {names}.")
+        raise TypeError(
+            f"model is a {type(model).__name__}; kstonet.to_onnx exports {names}, and pipelines and searches of them."
+        )
     check_is_fitted(model)
     path = destination(Path(path), "model.onnx")
-    x = encoded(Graph().input("X", model.n_features_in_).transposed(), getattr(model, "encoding_", None))
+    features = steps[0] if steps else model
+    x = transformed(Graph().input("X", features.n_features_in_, dtype).transposed(), steps)
+    x = encoded(x, getattr(model, "encoding_", None))
     metadata = {"model": type(model).__name__}
-    if hasattr(model, "feature_names_in_"):
-        metadata["feature_names"] = json.dumps(model.feature_names_in_.tolist())
+    if hasattr(features, "feature_names_in_"):
+        metadata["feature_names"] = json.dumps(features.feature_names_in_.tolist())
     if isinstance(model, MultiTargetSVR):
         outputs = _of_svr(model, x)
     elif isinstance(model, REGRESSORS):
         outputs = _of_regressor(model.trained_, x, metadata, return_std)
     else:
         outputs = _of_classifier(model.trained_, x, metadata)
+    outputs = {name: replace(own, dtype=dtype) if own.dtype is np.float64 else own for name, own in outputs.items()}
     content = x.graph.finished(outputs, metadata, producer_name="kstonet", producer_version=kstonet.__version__)
     write_whole(path, content)
 

@@ -7,7 +7,7 @@ entry ``kstonet`` of its ``__metadata__`` is a JSON object:
 ``version``    of this format, a whole number; a newer one than the reader knows is refused
 ``sha256``     over this text (with ``"sha256":""``) and every tensor: name, type, shape and bytes
 ``library``    the version of kstonet that wrote the file
-``class``      the estimator
+``class``      the estimator, or "Pipeline": then ``model`` is the estimator, ``last`` its name and ``steps`` what is before it
 ``parameters`` of its constructor
 ``attributes`` of the fitted model, with arrays by tensor name
 ``metadata``   what the caller of ``save`` added, if anything

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kstonet.gram.expansion import Expansion
-from kstonet.gram.kernels import Kernel, Projected
+from kstonet.gram.kernels import Kernel
 from kstonet.gram.leaves import LeafPart
 from kstonet.storage.records import expect
 from kstonet.tables.encoding import EMPTY, KINDS_OF_COLUMNS, TableEncoding
@@ -20,6 +20,7 @@ from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
 from kstonet.uncertainty.conformal import ConformalFactor, SkewedFactor
+from kstonet.uncertainty.online import MISSES, OnlineFactor
 
 
 def within(indices: np.ndarray, below: int) -> bool:
@@ -29,15 +30,18 @@ def within(indices: np.ndarray, below: int) -> bool:
 
 def check_kernel(kernel: Kernel | None, features: int) -> None:
     """Length scales and spreads go with the features."""
-    scale, squash = (None, None) if kernel is None else (kernel.length_scale, kernel.squash)
-    expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
+    if kernel is None:
+        return
+    scale, squash, projection = kernel.length_scale, kernel.squash, kernel.projection
     expect(squash is None or len(squash) == features, "the kernel has not one spread per feature")
+    if projection is not None:
+        expect(len(projection) == features, "the kernel has not one row of its projection per feature")
+        expect(len(set(map(len, projection))) == 1 and len(projection[0]) > 0, "the projection of the kernel is no matrix")
+        features = len(projection[0])
+    expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
     expect(squash is None or all(spread > 0 for _, spread in squash), "the spread of a feature is not positive")
     expect(scale is None or min(scale) > 0, "a length scale is not positive")
     expect(getattr(kernel, "gamma", 1.0) > 0, "the kernel has a gamma that is not positive")
-    if isinstance(kernel, Projected):
-        expect(len(kernel.directions) == features, "the kernel has not one row of directions per feature")
-        check_kernel(kernel.part, len(kernel.directions[0]))
 
 
 def check_encoding(encoding: TableEncoding, columns: int) -> None:
@@ -81,6 +85,7 @@ def check_trained(network: TrainedNetwork, features: int) -> None:
         expect(network.targets.classes.ndim == 1 and len(network.targets.classes) >= 2, "there are not two classes or more")
     outputs = network.targets.n_outputs
     expect(len(network.scaler.mean) == features, "X is standardised with another number of features")
+    expect(network.sample is None or network.sample.shape[1] == features, "the rows it keeps have other features")
     check_expansion(network.expansion, features)
     iterates, units = network.expansion.intercept.shape
     expect(len(network.uppers) == iterates, "iterates of the first layer and of the others differ in number")
@@ -113,10 +118,26 @@ def check_trained(network: TrainedNetwork, features: int) -> None:
             _check_intervals(network.calibration, outputs, features)
 
 
+def _check_online(factor: OnlineFactor, columns: int, dimension: int) -> None:
+    """Scores and levels of a series against the targets."""
+    levels, steps = factor.adaptive.levels, factor.adaptive.steps
+    expect(factor.scores.shape[1] == columns and len(factor.scores) >= 1, "conformal scores and targets differ in number")
+    expect(levels.shape == (len(MISSES), len(steps), columns), "adaptive levels and scores differ in number")
+    expect(len(steps) >= 1 and bool((steps < 1.0).all()), "the step of an adaptive level is not below one")
+    expect(
+        bool(np.abs(factor.adaptive.weights.sum(axis=1) - 1.0).max() < 1e-6), "the weights of the steps do not add up to one"
+    )
+    expect(factor.dimension == dimension and factor.n_seen >= 0, "the scores of a series are of another dimension")
+    expect(factor.df is None or factor.df > 2.0, "the scores belong to a distribution without a variance")
+
+
 def _check_variances(covariance: np.ndarray | None) -> None:
     """No variance is negative beyond rounding."""
     if covariance is not None and covariance.size:
-        variances = np.diagonal(covariance.reshape(int(np.sqrt(covariance.size)), -1))
+        if covariance.ndim == 3:  # one matrix per class
+            variances = np.diagonal(covariance, axis1=1, axis2=2)
+        else:
+            variances = np.diagonal(covariance.reshape(int(np.sqrt(covariance.size)), -1))
         expect(bool(variances.min() >= -1e-8 * np.abs(covariance).max()), "a variance is negative")
 
 
@@ -131,10 +152,24 @@ def _check_intervals(calibration: IntervalCalibration, outputs: int, features: i
         if isinstance(factor, ConformalFactor | SkewedFactor):
             expect(factor.scores.shape[1:] in ((), (outputs,)), "conformal scores and targets differ in number")
             expect(factor.df is None or factor.df > 2.0, "the scores belong to a distribution without a variance")
+    if isinstance(calibration.factor, OnlineFactor):
+        _check_online(calibration.factor, outputs * (2 if calibration.factor.skewed else 1), 1)
     labels = () if calibration.groups is None else calibration.groups
     expect(len(labels) == len(calibration.group_factors), "groups and their factors differ in number")
     for own in calibration.group_factors:
         expect(own.scores.shape[1:] in ((), (outputs,)), "conformal scores and targets differ in number")
+    expect(outputs == 1 or len(calibration.group_joints) in (0, len(labels)), "groups and their regions differ in number")
+    for joint in (calibration.joint, calibration.joint_out_of_sample, *calibration.group_joints):
+        if joint is not None:
+            expect(joint.factor.scores.shape[1:] == (1,), "the distances of a region are not one per row")
+            expect(joint.factor.dimension == outputs > 1, "a region and the targets differ in number")
+            if isinstance(joint.factor, OnlineFactor):
+                expect(not joint.factor.skewed, "the distances of a region have two tails")
+                _check_online(joint.factor, 1, outputs)
+            expect(
+                joint.factor.df is None or joint.factor.df > 2.0, "the distances belong to a distribution without a variance"
+            )
+            expect(joint.shrinkage <= 1.0, "the correlations of a region change their sign")
     if calibration.local is not None:
         expect(len(calibration.local.intercept) == outputs, "the local noise and the targets differ in number")
         expect((calibration.local.bounds[0] <= calibration.local.bounds[1]).all(), "the local noise has no range")

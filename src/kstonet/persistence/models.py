@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn.pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import kstonet
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
 from kstonet.gram.kernels import Kernel
 from kstonet.persistence import consistency
+from kstonet.persistence.pipelines import TRANSFORMERS, as_values, from_values
 from kstonet.persistence.version1 import upgraded
+from kstonet.pipeline import Pipeline
 from kstonet.solvers.svr_solution import SVRSolution
 from kstonet.storage import container
 from kstonet.storage.errors import ModelFileError
@@ -26,8 +29,6 @@ from kstonet.storage.records import check_numbers, expect, fits
 from kstonet.storage.values import Decoder, Encoder, NotStorableError
 from kstonet.tables import InputError, TableEncoder, TableEncoding
 from kstonet.trained import TrainedNetwork
-
-Model = KStoNetRegressor | KStoNetClassifier | StoNetRegressor | StoNetClassifier | MultiTargetSVR
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ SVR = INPUTS | {
 
 NETWORKS = (KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier)
 
+PIPELINE = "Pipeline"  # the class of a file whose model is the last step of one
+
 #: The estimators a file may name.
 LAYOUTS = {
     **{estimator.__name__: Layout(estimator, NETWORK, NETWORK_MAYBE, _check_network) for estimator in NETWORKS},
@@ -87,7 +90,7 @@ LAYOUTS = {
 
 
 def save(
-    model: Model,
+    model: Any,
     path: str | os.PathLike[str],
     *,
     metadata: dict[str, Any] | None = None,
@@ -103,7 +106,9 @@ def save(
     Parameters
     ----------
     model : KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier or MultiTargetSVR
-        Fitted.
+        Fitted. Of a search, such as :class:`KStoNetRegressorCV` or scikit-learn's, ``best_estimator_`` is stored. A pipeline of
+        scikit-learn that ends in one of these is stored with the usual transformers before it (scalers, imputers, encoders,
+        ColumnTransformer, PCA); it is loaded as a :class:`kstonet.pipeline.Pipeline`.
     path : str or path-like
         By convention with the suffix ``.kstonet``. An existing file is replaced.
     metadata : dict, optional
@@ -143,10 +148,14 @@ def save(
     >>> bool((loaded.predict_interval(X) == model.predict_interval(X)).all())
     True
     """
+    model, steps, last = _taken_apart(model)
     layout = LAYOUTS.get(type(model).__name__)
     if layout is None or type(model) is not layout.estimator:
+        if hasattr(model, "fit"):
+            check_is_fitted(model)  # a search that is not fitted has no model yet
         raise TypeError(
-            f"model is a {type(model).__name__}; kstonet.save stores {', '.join(LAYOUTS)}. Other models can be pickled."
+            f"model is a {type(model).__name__}; kstonet.save stores {', '.join(LAYOUTS)}, and pipelines and searches of them. "
+            "Other models can be pickled."
         )
     check_is_fitted(model)
     encoder = Encoder()
@@ -168,6 +177,8 @@ def save(
         "parameters": parameters,
         "attributes": attributes,
     }
+    if last is not None:
+        description |= {"class": PIPELINE, "model": type(model).__name__, "last": last, "steps": _encoded_steps(steps, encoder)}
     if metadata is not None:
         _check_metadata(metadata)
         description["metadata"] = metadata
@@ -178,6 +189,33 @@ def save(
             f"the {type(model).__name__} was changed after fit and cannot be stored ({error}); fit it again."
         ) from error
     container.write(Path(path), description, encoder.tensors, key)
+
+
+def _taken_apart(model: Any) -> tuple[Any, list[tuple[str, Any]], str | None]:
+    """The network inside searches and a pipeline, the steps before it, and its name there; None without a pipeline."""
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
+    if not isinstance(model, sklearn.pipeline.Pipeline):
+        return model, [], None
+    *steps, (last, inner) = model.steps
+    while hasattr(inner, "best_estimator_"):
+        inner = inner.best_estimator_
+    return inner, steps, last
+
+
+def _encoded_steps(steps: list[tuple[str, Any]], encoder: Encoder) -> list[Any]:
+    """The transformers before a model."""
+    encoded = []
+    for name, step in steps:
+        try:
+            encoded.append([name, encoder.encode(as_values(step))])
+        except NotStorableError as error:
+            raise TypeError(
+                f"step {name!r} of the pipeline holds {error.value!r:.120} of type {type(error.value).__name__}, which a file "
+                f"without code cannot hold. It can hold {', '.join(sorted(TRANSFORMERS))} with numbers and strings; save the "
+                "last step alone, model[-1], or pickle the pipeline."
+            ) from error
+    return encoded
 
 
 def _drop_unstorable_choice(state: dict[str, Any]) -> set[str]:
@@ -258,7 +296,7 @@ def load(path: str | os.PathLike[str], *, key: bytes | str | None = None) -> Any
 
     Returns
     -------
-    KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier or MultiTargetSVR
+    KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier, MultiTargetSVR, or a pipeline of one
         Fitted; on the same machine its predictions and intervals are those of the stored model, bit for bit.
 
     Raises
@@ -355,9 +393,10 @@ def _with_table(model: Any, metadata: Any) -> Any:
 
 def _layout(description: dict[str, Any]) -> Layout:
     """The layout of the class that a description names."""
-    layout = LAYOUTS.get(str(description.get("class")))
+    name = description.get("model" if description.get("class") == PIPELINE else "class")
+    layout = LAYOUTS.get(str(name))
     if layout is None:
-        raise ModelFileError(f"the model is a {description.get('class')!r:.80}, which is none of {', '.join(LAYOUTS)}.")
+        raise ModelFileError(f"the model is a {name!r:.80}, which is none of {', '.join(LAYOUTS)}.")
     return layout
 
 
@@ -383,6 +422,7 @@ def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any
         if value is not None if hints[name] is None else not fits(value, hints[name]):
             expect(False, f"{name} is {value!r:.60}")
         check_numbers(name, value)
+    steps = _decoded_steps(description, decoder)
     expect(decoder.used == tensors.keys(), "it holds tensors that nothing uses")
     model = layout.estimator(**parameters)
     for name, value in attributes.items():
@@ -393,4 +433,14 @@ def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any
         layout.estimator(**(parameters | of_others))._check_parameters()
     except ValueError as error:
         raise ModelFileError(f"it contradicts itself: {error}") from error
-    return model
+    return model if steps is None else Pipeline([*steps, (str(description.get("last")), model)])
+
+
+def _decoded_steps(description: dict[str, Any], decoder: Decoder) -> list[tuple[str, Any]] | None:
+    """The transformers before the model; None where it is not in a pipeline."""
+    if description.get("class") != PIPELINE:
+        return None
+    given = description.get("steps")
+    named = isinstance(given, list) and all(isinstance(each, list) and len(each) == 2 for each in given)
+    expect(named and all(isinstance(name, str) for name, _ in given), "its steps have no names")  # type: ignore[union-attr]
+    return [(name, from_values(decoder.decode(node))) for name, node in given]  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ figure. They need matplotlib (extra ``kstonet[plot]``), which is imported only w
 
 from kstonet.plotting.coverage import CoverageDisplay
 from kstonet.plotting.intervals import IntervalDisplay
+from kstonet.plotting.partial_coverage import PartialCoverageDisplay
 from kstonet.plotting.reliability import ReliabilityDisplay
 from kstonet.plotting.training import TrainingPathDisplay
 from kstonet.plotting.variance import VarianceSourcesDisplay
@@ -14,6 +15,7 @@ from kstonet.plotting.width_error import WidthErrorDisplay
 __all__ = [
     "CoverageDisplay",
     "IntervalDisplay",
+    "PartialCoverageDisplay",
     "ReliabilityDisplay",
     "TrainingPathDisplay",
     "VarianceSourcesDisplay",

@@ -12,7 +12,7 @@ from kstonet.report.classification import ClassificationView
 from kstonet.report.comparison import compare
 from kstonet.report.effects import effects_section, permutation_importance
 from kstonet.report.fitted import fitted_section, training_section
-from kstonet.report.inputs import read_subject
+from kstonet.report.inputs import read_subject, unwrapped
 from kstonet.report.page import Section, page
 from kstonet.report.regression import RegressionView
 
@@ -52,6 +52,7 @@ def build_report(
     >>> html[:15], "<h1>Measurement errors</h1>" in html
     ('<!DOCTYPE html>', True)
     """
+    model, encode = unwrapped(model, encode)
     subject = read_subject(model, X, y, encode=encode, X_train=X_train, y_train=y_train, target=target)
     classes = hasattr(model, "classes_")
     view: Any = ClassificationView(subject) if classes else RegressionView(subject)
@@ -95,7 +96,7 @@ def write_report(
     Parameters
     ----------
     model : fitted KStoNetRegressor, KStoNetClassifier, StoNetRegressor or StoNetClassifier
-        The fitted model.
+        The fitted model; or a pipeline that ends in one, or a search for one, such as KStoNetRegressorCV.
     X : pandas.DataFrame or array-like of shape (n_samples, n_columns)
         Rows to evaluate the model on, at least 10. Use rows that the model was not trained on.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)

@@ -192,12 +192,24 @@ class Subject:
         return bool(self.model.trained_.has_intervals)
 
 
+def unwrapped(model: Any, encode: Encoder | None) -> tuple[Any, Encoder | None]:
+    """The estimator inside searches and pipelines, and what the steps before it make of rows."""
+    while hasattr(model, "best_estimator_") or isinstance(model, Pipeline):
+        if not isinstance(model, Pipeline):
+            model = model.best_estimator_
+            continue
+        if encode is not None:
+            raise ValueError("encode is given, but model is a Pipeline, whose steps encode the rows; leave encode out.")
+        check_is_fitted(model)
+        encode = model[:-1].transform if len(model.steps) > 1 else None
+        model = model[-1]
+    return model, encode
+
+
 def read_subject(
     model: Any, X: Any, y: Any, *, encode: Encoder | None, X_train: Any, y_train: Any, target: int | None
 ) -> Subject:
     """Validate the arguments of a report."""
-    if isinstance(model, Pipeline):
-        raise TypeError("model is a Pipeline; give its last step, model[-1], and encode=model[:-1].transform.")
     if not isinstance(model, BaseStoNet):
         raise TypeError(f"model is a {type(model).__name__}; a report is about a fitted KStoNet or StoNet estimator.")
     check_is_fitted(model)

@@ -1,8 +1,9 @@
 """Penalised least squares for a regression layer, all outputs at once (eq. optsolver2).
 
 The design has many rows and few columns, so the solver works on the centred q × q Gram matrix of the predictors, which is built
-once. Quadratic penalties have a closed form. The others alternate two steps for all outputs together: a coordinate-descent
-pass, which finds the active set, and a Newton step on that set, which is exact because the penalties are piecewise quadratic.
+once (:mod:`kstonet.solvers.wide` is for the other case). Quadratic penalties have a closed form. The others alternate two steps
+for all outputs together: a coordinate-descent pass, which finds the active set, and a Newton step on that set, which is exact
+because the penalties are piecewise quadratic.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh, svd
+from scipy.linalg import eigh
 from scipy.linalg.lapack import dposv  # scipy's wrappers cost more than these small systems
 from sklearn.exceptions import ConvergenceWarning
 
 from kstonet.solvers.penalties import Floats, Penalty, make_penalty
+from kstonet.solvers.wide import wide_closed_form, wide_descent
 
 CONSTANT = 1e-26  # variance over mean square below which a predictor is constant: the rounding of its mean
 GRAM_IS_SAFE = 1e-6  # ratio of extreme eigenvalues down to which the Gram loses no digits that matter
 DAMPING = 1e-12  # of the Newton step, relative to each diagonal entry: collinear predictors stay solvable
+WIDE = 300  # predictors from which, where they are more than the rows, their Gram matrix is not formed
 POLISHED = 1e-13  # relative KKT violation at which an exact solve has nothing left to do
 
 
@@ -119,13 +122,21 @@ def solve_penalized(
     T, mean_t = centre("targets", T, w)
     weigh(F, w)
     weigh(T, w)
-    gram = F.T @ F
-    drop_constant(F, gram, mean_f)
+    wide = F.shape[1] > max(len(F), WIDE)
+    gram = np.zeros((0, 0)) if wide else F.T @ F
+    if wide:
+        spread = np.einsum("ij,ij->j", F, F)
+        F[:, is_constant(spread, mean_f)] = 0.0
+    else:
+        spread = np.diag(gram)
+        drop_constant(F, gram, mean_f)
     linear = F.T @ T
     scale = np.abs(linear).max(0)
     scale[scale == 0] = 1.0
     n_iter = 0
-    if P.quadratic:
+    if wide:
+        W, kkt, n_iter = _solve_wide(F, T, P, mean_f, start, scale, tol, max_iter)
+    elif P.quadratic:
         W = _closed_form(F, T, gram, linear, P.curvature(np.zeros(T.shape[1])), mean_f)
         W[np.diag(gram) == 0] = 0.0  # a constant predictor has no influence, not even by rounding
         kkt = _violation(P, W, gram @ W - linear, scale)
@@ -138,7 +149,7 @@ def solve_penalized(
             W, _, n_iter = descend(gram, linear, relaxed, W, scale, tol, max_iter)
         W, kkt, more = descend(gram, linear, P, W, scale, tol, max_iter)
         n_iter += more
-    failed = kkt > np.maximum(tol, _rounding(gram, W, scale))
+    failed = kkt > np.maximum(tol, _rounding(float(spread.sum()), W, scale))
     if failed.any():
         worst = int(np.argmax(np.where(failed, kkt, -1.0)))
         warnings.warn(
@@ -193,12 +204,38 @@ def weigh(rows: Floats, w: Floats) -> None:
     rows *= root[0] if (root == root[0]).all() else root[:, None]  # a scalar is much faster on few columns
 
 
+def is_constant(spread: Floats, mean: Floats) -> NDArray[np.bool_]:
+    """Which predictors do not vary, from their mean squares after and before centring."""
+    return np.asarray(spread <= CONSTANT * (spread + mean**2))
+
+
 def drop_constant(F: Floats, gram: Floats, mean: Floats) -> None:
     """Make predictors that do not vary exactly zero, in the weighted centred design and in its Gram."""
-    spread = np.diag(gram)
-    constant = spread <= CONSTANT * (spread + mean**2)
+    constant = is_constant(np.diag(gram), mean)
     if constant.any():
         F[:, constant] = gram[constant] = gram[:, constant] = 0.0
+
+
+def _solve_wide(
+    F: Floats, T: Floats, penalty: Penalty, mean: Floats, start: ArrayLike | None, scale: Floats, tol: float, max_iter: int
+) -> tuple[Floats, Floats, int]:
+    """Weights, their relative KKT violation and the passes, without the Gram of all predictors."""
+
+    def few(gram: Floats, linear: Floats, own: Penalty, W: Floats, scale: Floats) -> tuple[Floats, Floats, int]:
+        return descend(gram, linear, own, W, scale, tol, max_iter)
+
+    shape = (F.shape[1], T.shape[1])
+    if penalty.quadratic:
+        W = wide_closed_form(F, T, penalty.curvature(np.zeros(T.shape[1])), mean)
+        W[~F.any(axis=0)] = 0.0  # a constant predictor has no influence, not even by rounding
+        return W, _violation(penalty, W, F.T @ (F @ W - T), scale), 0
+    W, passes = np.zeros(shape), 0
+    if start is not None:
+        W = check_start("start", start, shape[::-1]).T * np.asarray(F.any(axis=0))[:, None]
+    elif (relaxed := penalty.relaxation()) is not None:
+        W, _, passes = wide_descent(F, T, relaxed, W, scale, tol, few)
+    W, kkt, more = wide_descent(F, T, penalty, W, scale, tol, few)
+    return W, kkt, passes + more
 
 
 def _closed_form(F: Floats, T: Floats, gram: Floats, linear: Floats, ridge: Floats, mean: Floats) -> Floats:
@@ -206,35 +243,30 @@ def _closed_form(F: Floats, T: Floats, gram: Floats, linear: Floats, ridge: Floa
     values, vectors = eigh(gram, check_finite=False)
     if values[0] + ridge.min() > GRAM_IS_SAFE * values[-1]:
         return np.asarray(vectors @ ((vectors.T @ linear) / (values[:, None] + ridge)))
-    # The Gram squares the condition number; the singular values of the design distinguish small ones from zero.
-    left, singular, right = svd(F, full_matrices=False, check_finite=False)
-    rounding = np.finfo(np.float64).eps * np.hypot(singular[0], np.linalg.norm(mean))  # of the data before centring
-    kept = singular > max(F.shape) * rounding
-    left, singular, right = left[:, kept], singular[kept][:, None], right[kept]
-    return np.asarray(right.T @ (singular / (singular**2 + ridge) * (left.T @ T)))
+    return wide_closed_form(F, T, ridge, mean)
 
 
 def _violation(penalty: Penalty, W: Floats, gradient: Floats, scale: Floats) -> Floats:
     return np.asarray(penalty.subgradient_distance(W, gradient).max(0) / scale)
 
 
-def _rounding(gram: Floats, W: Floats, scale: Floats) -> Floats:
+def _rounding(trace: float, W: Floats, scale: Floats) -> Floats:
     """The violation that rounding alone explains; it exceeds ``tol`` only where near-collinear weights are huge."""
-    return np.asarray(4.0 * np.finfo(np.float64).eps * np.trace(gram) * np.linalg.norm(W, axis=0) / scale)
+    return np.asarray(4.0 * np.finfo(np.float64).eps * trace * np.linalg.norm(W, axis=0) / scale)
 
 
 def descend(
     gram: Floats, linear: Floats, penalty: Penalty, W: Floats, scale: Floats, tol: float, max_iter: int
 ) -> tuple[Floats, Floats, int]:
     """Minimise ½wᵀGw - cᵀw + P(w) for every column; return the weights, their relative KKT violation and the passes."""
-    n_iter = 0
+    n_iter, trace = 0, float(np.trace(gram))
     while True:
         for _ in range(len(gram)):  # until no more weights leave the active sets
             before = W != 0
             W, kkt = _newton_on_active_set(gram, linear, penalty, W, scale)
             if not (before & (W == 0)).any():
                 break
-        if n_iter == max_iter or (kkt <= np.maximum(tol, _rounding(gram, W, scale))).all():
+        if n_iter == max_iter or (kkt <= np.maximum(tol, _rounding(trace, W, scale))).all():
             return W, kkt, n_iter
         coordinate_pass(gram, linear, penalty, W)
         n_iter += 1

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 
 from kstonet._words import quoted, rows
 from kstonet.tables.columns import numbers, texts, truth_values
@@ -24,7 +25,7 @@ from kstonet.tables.frames import BOOLEAN, CATEGORY, NUMBER, Column, columns_of
 VERSION = 1
 
 
-class TableEncoder:
+class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns of a table as numbers, by their names, and remember how.
 
     The estimators of this package encode tables themselves, in the same way (:class:`TableEncoding`). This class is for those
@@ -70,13 +71,15 @@ class TableEncoder:
 
     # -- learning ----------------------------------------------------------------------------------------------------------
 
-    def fit(self, table: Any) -> Self:
+    def fit(self, table: Any, y: Any = None) -> Self:
         """Learn what the columns hold.
 
         Parameters
         ----------
         table : DataFrame of pandas or polars
             Without the target. Text that spells numbers is taken for numbers.
+        y : None
+            Not used; a pipeline gives it.
 
         Returns
         -------

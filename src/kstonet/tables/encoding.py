@@ -14,8 +14,9 @@ import numpy as np
 from kstonet._records import storable
 from kstonet._words import counted, quoted, rows, some
 from kstonet.tables.columns import kind_of, numbers, spelled, texts, truth_values
+from kstonet.tables.dates import DateColumn, with_dates
 from kstonet.tables.errors import InputError
-from kstonet.tables.frames import BOOLEAN, CATEGORY, NUMBER, Column
+from kstonet.tables.frames import BOOLEAN, CATEGORY, NUMBER, Column, as_pandas, is_frame
 
 EMPTY = "empty"  # a column without values in the training rows
 KINDS_OF_COLUMNS = (NUMBER, BOOLEAN, CATEGORY, EMPTY)
@@ -95,6 +96,11 @@ class TableEncoding:
         What stands in for a missing number of every column.
     special : dict
         By their place, the columns that are not numbers, or that had missing values in training.
+    by_name : bool, default=False
+        Whether data frames are read by the names of their columns, in any order and with others besides, as the models of the
+        command line read them. Otherwise the columns have to be those of the training, as scikit-learn demands.
+    dates : tuple of DateColumn, default=()
+        Columns of dates that become numbers first; the names of these numbers are among those of the features.
 
     Examples
     --------
@@ -112,6 +118,8 @@ class TableEncoding:
 
     fill: np.ndarray
     special: dict[int, ColumnEncoding] = field(default_factory=dict)
+    by_name: bool = False
+    dates: tuple[DateColumn, ...] = ()
 
     # -- learning ----------------------------------------------------------------------------------------------------------
 
@@ -218,6 +226,10 @@ class TableEncoding:
                 found[j][:] = True
         return np.concatenate(found)
 
+    def owners(self) -> np.ndarray:
+        """For every column of the matrix, the number of the column of the table that it comes from."""
+        return np.repeat(np.arange(len(self.fill)), self._widths)
+
     def sources(self) -> np.ndarray:
         """For every column of the matrix, where it comes from: column j of the table, or n_columns + j for its indicator.
 
@@ -228,6 +240,32 @@ class TableEncoding:
         return np.asarray(both[np.arange(2) < self._widths[:, None]])
 
     # -- using -------------------------------------------------------------------------------------------------------------
+
+    def arranged(self, table: Any, names: Sequence[str] | None) -> Any:
+        """The data frame with the columns of the training, where it is read by their names; otherwise as it is.
+
+        Parameters
+        ----------
+        table : data frame or array
+        names : sequence of str or None
+            Of the features.
+
+        Returns
+        -------
+        data frame or array
+        """
+        if not self.by_name or names is None or not is_frame(table):
+            return table
+        dates = [date for date in self.dates if not set(date.outputs) <= set(table.columns)]
+        if any(date.name in table.columns for date in dates):
+            table = with_dates(as_pandas(table), dates)
+        absent = [name for name in names if name not in table.columns]
+        made = {name: date.name for date in dates for name in date.outputs}
+        if absent:
+            needed = list(dict.fromkeys(made.get(name, name) for name in absent))
+            word = "column" if len(needed) == 1 else "columns"
+            raise InputError(f"X lacks the {word} {quoted(needed)} of the training; it has {quoted(map(str, table.columns))}.")
+        return table[list(names)]
 
     def encode(self, columns: Sequence[Column]) -> np.ndarray:
         """The matrix of a table."""

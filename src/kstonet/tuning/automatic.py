@@ -31,6 +31,7 @@ from kstonet.tuning.choice import Choice
 from kstonet.tuning.directions import along_gradients, feature_machine
 from kstonet.tuning.heavy_tails import heavy_tails
 from kstonet.tuning.judging import Candidate, Rows, best_of_families
+from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import ridge_fit
 from kstonet.tuning.stacking import greedy_stack
 from kstonet.tuning.stationary import FAMILIES, Family
@@ -56,7 +57,7 @@ SIGNAL = 2.0  # standard errors by which the best of many candidates has to be b
 NO_SIGNAL = 1e3  # ridge where nothing is better than the mean
 PICKS = 20  # of candidates that are better together: as many as a regression has units
 MOST_FEATURES_TURNED = 100  # directions are a matrix of so many columns
-MACHINES = ("matern12", "matern32", "rbf")  # families of the recursive feature machines of a thorough choice
+MACHINES = ("matern32", "matern12", "rbf")  # families of recursive feature machines; the others of a thorough choice only
 
 
 def automatic_choice(
@@ -65,7 +66,7 @@ def automatic_choice(
     weights: np.ndarray | None = None,
     seed: int = 0,
     *,
-    classification: bool = False,
+    loss: LeftOutLogLoss | None = None,
     kernels: Sequence[str] = tuple(FAMILIES),
     thorough: bool = False,
     together: int = 1,
@@ -83,8 +84,8 @@ def automatic_choice(
         Weights of the rows; rows of weight zero do not take part.
     seed : int
         Seed of the choice of rows.
-    classification : bool
-        Whether the columns are indicators of classes: named in the reason only.
+    loss : LeftOutLogLoss, optional
+        Judges the candidates by the log loss of left-out classes, where the columns are indicators of classes.
     kernels : sequence of str
         Names of the families to choose from.
     thorough : bool
@@ -107,7 +108,7 @@ def automatic_choice(
     >>> choice.signal, choice.kernel.length_scale[1] > 3 * choice.kernel.length_scale[0]
     (True, True)
     """
-    every = Rows(np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64), weights)
+    every = Rows(np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64), weights, loss)
     if weights is not None:
         every = every.take(np.flatnonzero(weights > 0))
     n, p = every.X.shape
@@ -168,12 +169,14 @@ def automatic_choice(
         finalists = polished + blends + (each(most.judge, finalists) if n > MORE_ROWS else finalists)
 
     def settled(one: Candidate) -> Candidate | None:
+        if every.loss is not None:  # few rows decide a log loss: it needs all of them
+            return most.with_best_ridge(one)
         found = more.with_best_ridge(one)
         judged = found.fit.ridge == one.fit.ridge and len(one.fit.coef) == len(most)
         return one if judged else most.judge(found) if n > MORE_ROWS else found
 
     best = each(settled, best_of_families(finalists)[:LAST])
-    chosen = _choice(best, most, opening.rows.view.squash, table, classification)
+    chosen = _choice(best, most, opening.rows.view.squash, table)
     if together == 1 or not chosen.signal:
         return chosen
 
@@ -188,7 +191,7 @@ def automatic_choice(
     pool = [*best, *each(on_most, finalists)]
     euclidean = [one for one in (*learned, *axes) if not one.family.absolute]
     if euclidean and p <= MOST_FEATURES_TURNED:
-        machines = [FAMILIES[name] for name in MACHINES if thorough and name in kernels]
+        machines = [FAMILIES[name] for name in (MACHINES if thorough else MACHINES[:1]) if name in kernels]
         pool += each(along, [euclidean[0], *machines])
     if thorough and many and len(openings) > 1:  # features as the best single candidate does not see them
 
@@ -234,36 +237,35 @@ def _trusted(learned: list[Candidate], plain: list[Candidate], per_scale: float)
     return [one for one in learned if one.score <= max(CLEARLY * plain[0].score, weakest)]
 
 
-def _choice(
-    best: list[Candidate], rows: Rows, squash: Squash | None, table: list[dict[str, Any]], classification: bool
-) -> Choice:
+def _choice(best: list[Candidate], rows: Rows, squash: Squash | None, table: list[dict[str, Any]]) -> Choice:
     """The best two, unless the mean of the targets is as good."""
     first = best[0]
     n = len(rows.Y)
     mean = np.average(rows.Y, axis=0, weights=rows.weights)
     constant = ((rows.Y - mean) * n / max(n - 1, 1)) ** 2  # left out of its own mean
     gain = (constant - first.fit.errors**2).mean(axis=1)
+    alone = float(np.average(constant.mean(axis=1), weights=rows.weights)) if rows.loss is None else 1.0
     table.append(
-        {"kernel": "constant", "gamma": None, "relevance": "none", "ridge": np.inf,
-         "score": float(np.average(constant.mean(axis=1), weights=rows.weights)), "rows": n}
+        {"kernel": "constant", "gamma": None, "relevance": "none", "ridge": np.inf, "score": alone, "rows": n}
     )  # fmt: skip
     signal = bool(np.average(gain, weights=rows.weights) > SIGNAL * gain.std() / np.sqrt(n))
     if not signal:
         best = [
             replace(one, fit=fit)
             for one in best[:1]
-            if (fit := ridge_fit(one.family.matrix(rows.X, one.scales), rows.Y, NO_SIGNAL, rows.weights))
+            if (fit := ridge_fit(one.family.matrix(rows.X, one.scales), rows.Y, NO_SIGNAL, rows.weights, rows.loss))
         ]
-    tried, what = len(table), "class indicators" if classification else "targets"
+    tried = len(table)
+    by, of = ("error", "the variance of the targets") if rows.loss is None else ("log loss", "that of the class frequencies")
     reason = (
         f"{first.family.name}, relevance of features: {first.relevance}, ridge {first.fit.ridge:.3g}: the smallest "
-        f"leave-one-out error of {tried} candidates, {first.fit.score:.3g} of the variance of the {what} on {n} rows"
+        f"leave-one-out {by} of {tried} candidates, {first.fit.score:.3g} of {of} on {n} rows"
     )
     if squash is not None:
         heavy = int(np.isfinite([spread for _, spread in squash]).sum())
         reason += f"; heavy tails of {heavy} features are drawn in"
     if not signal:
-        reason = f"no kernel of {tried} candidates is clearly better than the mean of the {what} on {n} rows"
+        reason = f"no kernel of {tried} candidates is clearly better than the mean of the targets on {n} rows"
     return Choice(
         kernels=tuple(one.kernel for one in best),
         ridges=tuple(one.fit.ridge for one in best),

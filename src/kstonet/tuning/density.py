@@ -112,8 +112,8 @@ def neighbourhoods(
     """Rows around some random ones: those with the largest kernel values."""
     centres = np.random.default_rng([seed, 2]).permutation(len(X))[:NEIGHBOURHOODS]
     found = []
-    for centre in centres:
-        near = np.argsort(-np.asarray(kernel(X, X[centre : centre + 1]))[:, 0], kind="stable")[:ROWS]
+    for values in np.asarray(kernel(X, X[centres])).T:
+        near = np.argsort(-values, kind="stable")[:ROWS]
         found.append(Neighbourhood(X[near], Y[near], None if weights is None else weights[near]))
     return found
 

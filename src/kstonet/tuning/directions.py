@@ -18,7 +18,7 @@ from kstonet.tuning.stationary import Family
 
 SMALLEST = 1e-6  # eigenvalue over the largest: no direction is lost altogether
 ROUNDS = 4  # of a recursive feature machine: the best of them is rarely a later one
-STEPS = 20  # iterations of a climb along directions
+STEPS = 12  # iterations of a climb along directions
 
 
 def gradient_products(rows: Rows, candidate: Candidate) -> np.ndarray | None:
@@ -98,7 +98,7 @@ def feature_machine(rows: Rows, family: Family) -> tuple[np.ndarray, Candidate] 
         values = np.maximum(values, SMALLEST * values[-1])
         directions = turn * np.sqrt(values / values.mean())
         here = rows.turned(directions)
-        one = here.best_width(family)
+        one = here.best_width(family, one)
         if best is None or one.score < best[1].score:
             best = directions, one
     return None if best is None else _learned(rows, *best, alike=False)

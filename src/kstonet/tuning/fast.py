@@ -8,7 +8,7 @@ be dense (on a GPU, or because it is given) and is too large to be inverted, the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from kstonet.targets import ClassTargets
 from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
 from kstonet.tuning.choice import Choice
 from kstonet.tuning.density import at_density
+from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import best_ridge
 from kstonet.tuning.shared_unit import with_shared_unit
 from kstonet.tuning.stationary import FAMILIES
@@ -85,8 +86,13 @@ def fast_choice(
     pairwise = problem.rows.pairwise
     grams.check_memory(pairwise=pairwise)
     columns = problem.targets.judged(problem.outputs, problem.weights)
+    # the ridges to choose from are meant for weights around one; C, which multiplies the weights, gets the difference back
+    weight = 1.0 if problem.weights is None else float(problem.weights.mean())
+    scaled = (
+        problem if problem.weights is None else replace(problem, rows=replace(problem.rows, weights=problem.weights / weight))
+    )
     with threadpool_limits(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
-        found = _kernels(problem, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
+        found = _kernels(scaled, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
     own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
     shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
     loss, sizes = shape["loss"], shape["hidden_layer_sizes"]
@@ -98,6 +104,9 @@ def fast_choice(
         units = int(np.atleast_1d(sizes)[0])
         single = classes or n > SEVERAL_KERNELS_UP_TO
         parameters |= found.settings(loss, units, 1 if single else None)
+        if weight != 1.0:
+            C = parameters["C"]
+            parameters["C"] = [each / weight for each in C] if isinstance(C, list) else C / weight
         reason, table = found.reason, found.table
     kept = {name: value for name, value in given.items() if value is not None}
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
@@ -140,14 +149,14 @@ def _kernels(
     free = gamma is None and length_scale is None and (kernel is None or (isinstance(kernel, str) and kernel in FAMILIES))
     names = tuple(FAMILIES) if kernel is None else (kernel,)
     if free:
-        classes = isinstance(problem.targets, ClassTargets)
-        options: dict[str, Any] = {"classification": classes, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
-        if not classes and len(problem.X) <= SEVERAL_KERNELS_UP_TO:
+        loss = _log_loss(problem, columns)
+        options: dict[str, Any] = {"loss": loss, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
+        if not isinstance(problem.targets, ClassTargets) and len(problem.X) <= SEVERAL_KERNELS_UP_TO:
             many = TOGETHER_THOROUGH if thorough else TOGETHER
             options["together"] = many if len(problem.X) <= MANY_KERNELS_UP_TO else 2
         found = automatic_choice(problem.X, columns, problem.weights, seed, **options)
-        if classes:
-            found = with_shared_unit(problem, columns, found, names, seed)
+        if loss is not None:
+            found = with_shared_unit(problem, columns, loss, found, names, seed)
         return _at_density(found, problem, columns, seed, n_jobs, widths=True)
     made = [
         make_kernel(
@@ -169,15 +178,24 @@ def _at_density(found: Choice, problem: Problem, columns: np.ndarray, seed: int,
     return at_density(found, problem.X, columns, problem.weights, seed, widths=widths, n_jobs=n_jobs)
 
 
+def _log_loss(problem: Problem, columns: np.ndarray) -> LeftOutLogLoss | None:
+    """What judges kernels for classes; None for numbers, for ordered classes and for very many."""
+    targets = problem.targets
+    if not isinstance(targets, ClassTargets):
+        return None
+    return LeftOutLogLoss.of(targets, problem.outputs, columns, problem.weights)
+
+
 def _judged(kernels: list[Kernel], problem: Problem, columns: np.ndarray, seed: int) -> Choice:
     """Kernels whose widths were given, by the leave-one-out error of their best ridge."""
     rows = np.random.default_rng(seed).permutation(len(columns))[:MOST_ROWS]
     weights = None if problem.weights is None else problem.weights[rows]
-    X = problem.X[rows]
+    X, loss = problem.X[rows], _log_loss(problem, columns)
+    loss = None if loss is None else loss.take(rows)
     fits = []
     for kernel in kernels:
         values = X[:, rows] if kernel.precomputed else np.asarray(kernel(X, X))
-        fit = best_ridge(values, columns[rows], weights)
+        fit = best_ridge(values, columns[rows], weights, loss=loss)
         if fit is not None:
             fits.append((fit.score, kernel, fit))
     if not fits:
@@ -187,5 +205,6 @@ def _judged(kernels: list[Kernel], problem: Problem, columns: np.ndarray, seed: 
         {"kernel": type(kernel).__name__, "ridge": fit.ridge, "score": score, "rows": len(rows)} for score, kernel, fit in fits
     ]
     _, kernel, fit = fits[0]
-    reason = f"ridge {fit.ridge:.3g} has the smallest leave-one-out error, {fit.score:.3g} of the variance on {len(rows)} rows"
+    by, of = ("error", "the variance") if loss is None else ("log loss", "that of the class frequencies")
+    reason = f"ridge {fit.ridge:.3g} has the smallest leave-one-out {by}, {fit.score:.3g} of {of} on {len(rows)} rows"
     return Choice((kernel,), (fit.ridge,), (fit.strength,), (fit.root,), True, table, reason)

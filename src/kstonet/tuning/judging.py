@@ -9,6 +9,7 @@ import numpy as np
 
 from kstonet.gram import Kernel
 from kstonet.gram.kernels.squash import Squash
+from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.relevance_gradient import RIDGE_BOUNDS, Objective, learn_scales
 from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, best_ridge, ridge_fit
 from kstonet.tuning.stationary import Family
@@ -53,7 +54,7 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """The mean squared leave-one-out error."""
+        """The mean squared leave-one-out error, or the log loss of left-out classes."""
         return self.fit.score
 
     def blended(self, other: Candidate) -> Candidate:
@@ -78,11 +79,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Rows:
-    """Some of the training rows, as candidates see them."""
+    """Some of the training rows, as candidates see them; with a loss where their targets are classes."""
 
     X: np.ndarray
     Y: np.ndarray
     weights: np.ndarray | None
+    loss: LeftOutLogLoss | None = None
     view: View = field(default_factory=View)
 
     def __len__(self) -> int:
@@ -90,7 +92,8 @@ class Rows:
 
     def take(self, rows: np.ndarray) -> Rows:
         """Some of these."""
-        return Rows(self.X[rows], self.Y[rows], None if self.weights is None else self.weights[rows], self.view)
+        weights = None if self.weights is None else self.weights[rows]
+        return Rows(self.X[rows], self.Y[rows], weights, None if self.loss is None else self.loss.take(rows), self.view)
 
     def drawn_in(self, squash: Squash) -> Rows:
         """The rows with heavy tails drawn in."""
@@ -105,7 +108,8 @@ class Rows:
 
     def judge(self, candidate: Candidate) -> Candidate | None:
         """A candidate with what its regression shows on these rows."""
-        fit = ridge_fit(candidate.family.matrix(self.X, candidate.scales), self.Y, candidate.fit.ridge, self.weights)
+        K = candidate.family.matrix(self.X, candidate.scales)
+        fit = ridge_fit(K, self.Y, candidate.fit.ridge, self.weights, self.loss)
         return None if fit is None else replace(candidate, fit=fit)
 
     def with_best_ridge(self, candidate: Candidate) -> Candidate:
@@ -115,14 +119,14 @@ class Rows:
         powers = range(-MOST_STEPS, MOST_STEPS + 1)
         ridges = [ridge * RIDGE_STEP**power for power in powers if power == 0 or low <= ridge * RIDGE_STEP**power <= high]
         K = candidate.family.matrix(self.X, candidate.scales)
-        fit = best_ridge(K, self.Y, self.weights, tuple(ridges), ridges.index(ridge))
+        fit = best_ridge(K, self.Y, self.weights, tuple(ridges), ridges.index(ridge), loss=self.loss)
         return candidate if fit is None else replace(candidate, fit=fit)
 
     def learned(self, start: Candidate, objective: Objective, max_iter: int) -> Candidate:
         """A candidate with the scales and the ridge that an objective prefers on these rows; not judged yet."""
         scales, ridge = learn_scales(
             self.X, self.Y, self.weights, start.family, (start.scales, start.fit.ridge),
-            objective=objective, prior=PRIOR, centre=start.centre, max_iter=max_iter,
+            objective=objective, prior=PRIOR, centre=start.centre, max_iter=max_iter, loss=self.loss,
         )  # fmt: skip
         relevance = "evidence" if objective == "evidence" else "leave-one-out"
         return replace(start, scales=scales, relevance=relevance, fit=replace(start.fit, ridge=ridge))
@@ -152,7 +156,7 @@ class Rows:
             if place not in tried:
                 if width not in matrices:
                     matrices[width] = family.matrix(self.X, ones / widths[width])
-                tried[place] = ridge_fit(matrices[width], self.Y, RIDGES[ridge], self.weights)
+                tried[place] = ridge_fit(matrices[width], self.Y, RIDGES[ridge], self.weights, self.loss)
             fit = tried[place]
             return np.inf if fit is None else fit.score
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from kstonet.gram.halves import CholeskyFactor, mirrored
+from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.stationary import Family
 
 Objective = Literal["evidence", "loo"]
@@ -47,15 +48,23 @@ def _evidence(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, n
     return value, G
 
 
-def _leave_one_out(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray] | None:
-    """n/2 times the log of the summed squared leave-one-out errors, the scale of an evidence, and its derivative."""
+def _left_out(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """The map Q from targets to coefficients, the coefficients, and the diagonal of Q: the errors are their ratio."""
     found = CholeskyFactor.of(K, noise)
     if found is None:
         return None
     Q = mirrored(found.inverse())
     ones = Q.sum(axis=1)
     Q -= np.outer(ones, ones / ones.sum())
-    coef, diagonal = Q @ Y, np.diagonal(Q)[:, None].copy()
+    return Q, Q @ Y, np.diagonal(Q)[:, None].copy()
+
+
+def _leave_one_out(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray] | None:
+    """n/2 times the log of the summed squared leave-one-out errors, the scale of an evidence, and its derivative."""
+    found = _left_out(K, Y, noise)
+    if found is None:
+        return None
+    Q, coef, diagonal = found
     errors = coef / diagonal
     total = max(float((errors**2).sum()), TINY)
     # with dα = -Q·dK·α and dQ = -Q·dK·Q
@@ -68,7 +77,23 @@ def _leave_one_out(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[flo
     return 0.5 * len(Y) * float(np.log(total)), G
 
 
-OBJECTIVES = {"evidence": _evidence, "loo": _leave_one_out}
+def _log_loss(
+    K: np.ndarray, Y: np.ndarray, noise: np.ndarray, weights: np.ndarray | None, loss: LeftOutLogLoss
+) -> tuple[float, np.ndarray] | None:
+    """The log loss of all left-out rows, and its derivative."""
+    found = _left_out(K, Y, noise)
+    if found is None:
+        return None
+    Q, coef, diagonal = found
+    errors = coef / diagonal
+    whole = len(Y) * loss.entropy
+    share, slope = loss.with_slope(Y - errors, weights)
+    slope = (-whole * slope).astype(K.dtype)  # with respect to the errors
+    pulled = Q @ (slope / diagonal)
+    crossed = pulled @ coef.T
+    G = (Q * (slope * errors / diagonal).sum(axis=1)) @ Q
+    G -= 0.5 * (crossed + crossed.T)
+    return whole * share, G
 
 
 def objective_and_gradient(
@@ -80,6 +105,7 @@ def objective_and_gradient(
     objective: Objective,
     centre: np.ndarray,
     prior: float,
+    loss: LeftOutLogLoss | None = None,
 ) -> tuple[float, np.ndarray]:
     """The objective with a normal prior of the log scales, and its gradient.
 
@@ -95,12 +121,17 @@ def objective_and_gradient(
         Mean of the prior.
     prior : float
         Inverse standard deviation of the prior.
+    loss : LeftOutLogLoss, optional
+        What "loo" is of classes.
     """
     p = X.shape[1]
     scales, ridge = np.exp(parameters[:p]).astype(X.dtype), np.exp(parameters[p])
     noise = np.full(len(X), ridge, dtype=X.dtype) if weights is None else ridge / weights
     K, slope = family.value_and_slope(family.distances(X, scales))
-    found = OBJECTIVES[objective](K, Y, noise)
+    if objective == "evidence":
+        found = _evidence(K, Y, noise)
+    else:
+        found = _leave_one_out(K, Y, noise) if loss is None else _log_loss(K, Y, noise, weights, loss)
     if found is None:
         return NOWHERE, np.zeros(p + 1)
     value, G = found
@@ -125,6 +156,7 @@ def learn_scales(
     prior: float = 0.5,
     centre: np.ndarray | None = None,
     max_iter: int = 25,
+    loss: LeftOutLogLoss | None = None,
 ) -> tuple[np.ndarray, float]:
     """Scales and ridge that the objective prefers.
 
@@ -142,6 +174,8 @@ def learn_scales(
         By default the start.
     max_iter : int
         Iterations of L-BFGS at most.
+    loss : LeftOutLogLoss, optional
+        What "loo" is of classes.
 
     Returns
     -------
@@ -163,17 +197,17 @@ def learn_scales(
     if ridge > 0.99 * SINGLE_FROM:
         single = (np.asarray(part, dtype=np.float32) for part in (X, Y))
         weights32 = None if weights is None else weights.astype(np.float32)
-        at = _climb(at, (SINGLE_FROM, RIDGE_BOUNDS[1]), (*single, weights32, family, objective, centre, prior), max_iter)
+        at = _climb(at, (SINGLE_FROM, RIDGE_BOUNDS[1]), (*single, weights32, family, objective, centre, prior, loss), max_iter)
         if at[-1] > np.log(SINGLE_FROM) + EDGE:
             return np.exp(at[:-1]), float(np.exp(at[-1]))
         at[-1] -= EDGE
-    at = _climb(at, RIDGE_BOUNDS, (X, Y, weights, family, objective, centre, prior), max_iter)
+    at = _climb(at, RIDGE_BOUNDS, (X, Y, weights, family, objective, centre, prior, loss), max_iter)
     return np.exp(at[:-1]), float(np.exp(at[-1]))
 
 
 def _climb(at: np.ndarray, ridges: tuple[float, float], args: tuple[Any, ...], max_iter: int) -> np.ndarray:
     """The logarithms of scales and ridge where the objective is smallest, or after so many iterations."""
-    centre = args[-2]
+    centre = args[-3]
     found = minimize(
         objective_and_gradient,
         at,

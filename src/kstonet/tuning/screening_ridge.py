@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kstonet.gram.halves import CholeskyFactor
+from kstonet.tuning.log_loss import LeftOutLogLoss
 
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
 MIDDLE = 4  # where a climb starts
@@ -29,8 +30,11 @@ class RidgeFit:
     errors : ndarray of shape (n, k)
         Leave-one-out errors of all rows.
     score : float
-        Their weighted mean square; of standardised targets, the share of their variance.
+        What it is judged by: their weighted mean square, of standardised targets the share of their variance; or the log loss
+        of left-out classes.
     ridge : float
+    root : float
+        Root mean squared error out of sample.
     """
 
     coef: np.ndarray
@@ -38,11 +42,7 @@ class RidgeFit:
     errors: np.ndarray
     score: float
     ridge: float
-
-    @property
-    def root(self) -> float:
-        """Root mean squared error out of sample."""
-        return float(np.sqrt(self.score))
+    root: float
 
     @property
     def strength(self) -> float:
@@ -50,7 +50,9 @@ class RidgeFit:
         return float(np.sqrt(np.mean(self.coef**2)))
 
 
-def ridge_fit(K: np.ndarray, Y: np.ndarray, ridge: float, weights: np.ndarray | None = None) -> RidgeFit | None:
+def ridge_fit(
+    K: np.ndarray, Y: np.ndarray, ridge: float, weights: np.ndarray | None = None, loss: LeftOutLogLoss | None = None
+) -> RidgeFit | None:
     """The kernel ridge regression of all columns of Y, and its leave-one-out errors.
 
     Parameters
@@ -60,6 +62,8 @@ def ridge_fit(K: np.ndarray, Y: np.ndarray, ridge: float, weights: np.ndarray | 
     ridge : float
     weights : ndarray of shape (n,), optional
         Positive.
+    loss : LeftOutLogLoss, optional
+        Judges the regression by the classes of the rows instead of its squared errors.
 
     Returns
     -------
@@ -82,8 +86,11 @@ def ridge_fit(K: np.ndarray, Y: np.ndarray, ridge: float, weights: np.ndarray | 
     intercept = ones @ Y / total
     coef = solved[:, :-1] - np.outer(ones, intercept)
     errors = coef / (found.inverse_diagonal() - ones * ones / total)[:, None]
-    score = float(np.average((errors**2).mean(axis=1), weights=weights))
-    return RidgeFit(coef, intercept, errors, score, ridge) if np.isfinite(score) else None
+    square = float(np.average((errors**2).mean(axis=1), weights=weights))
+    if not np.isfinite(square):
+        return None
+    score = square if loss is None else loss(Y - errors, weights)
+    return RidgeFit(coef, intercept, errors, score, ridge, float(np.sqrt(square)))
 
 
 def best_ridge(
@@ -93,8 +100,9 @@ def best_ridge(
     ridges: tuple[float, ...] = RIDGES,
     start: int = MIDDLE,
     note: Callable[[RidgeFit], None] | None = None,
+    loss: LeftOutLogLoss | None = None,
 ) -> RidgeFit | None:
-    """The regression with the smallest leave-one-out error, found by climbing from neighbour to neighbour.
+    """The regression with the smallest leave-one-out error or loss, found by climbing from neighbour to neighbour.
 
     Parameters
     ----------
@@ -106,12 +114,14 @@ def best_ridge(
         Where to start.
     note : callable, optional
         Called with every regression that was tried.
+    loss : LeftOutLogLoss, optional
+        As in :func:`ridge_fit`.
     """
     tried: dict[int, RidgeFit | None] = {}
 
     def score(place: int) -> float:
         if place not in tried:
-            fit = tried[place] = ridge_fit(K, Y, ridges[place], weights)
+            fit = tried[place] = ridge_fit(K, Y, ridges[place], weights, loss)
             if note is not None and fit is not None:
                 note(fit)
         fit = tried[place]

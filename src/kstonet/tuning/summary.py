@@ -61,12 +61,12 @@ def value_words(value: Any) -> str:
         return f"{value:.4g}"
     if is_dataclass(value) and not isinstance(value, type):  # a kernel
         parts = {each.name: getattr(value, each.name) for each in fields(value)}
-        scales, squash, directions = (parts.pop(name, None) for name in ("length_scale", "squash", "directions"))
+        scales, squash, projection = (parts.pop(name, None) for name in ("length_scale", "squash", "projection"))
         said = [f"{name} {value_words(part)}" for name, part in parts.items() if part is not None]
         said += [] if scales is None else [f"length scales {_length_scales(scales)}"]
-        said += [] if directions is None else [f"along {len(directions[0])} combinations of the features"]
         heavy = sum(bool(np.isfinite(spread)) for _, spread in squash or ())
         said += [f"{heavy} of {len(squash)} features drawn in"] if heavy else []
+        said += [] if projection is None else [f"of {len(projection[0])} directions of {len(projection)} features"]
         return f"{type(value).__name__} ({', '.join(said)})"
     return str(value)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kstonet.gram import Kernel
-from kstonet.gram.kernels import Projected
 from kstonet.gram.kernels.squash import Squash, squashed
 from kstonet.tuning.stationary import Family
 
@@ -47,7 +46,5 @@ class View:
         if self.directions is None:
             kernel = family.kernel(scales if self.units is None else scales / self.units)
             return kernel if self.squash is None else replace(kernel, squash=self.squash)
-        units = None if self.units is None else tuple(self.units.tolist())
-        directions = tuple(map(tuple, (self.directions * scales).tolist()))
-        ones = family.make(None)
-        return Projected(units, squash=self.squash, part=ones, directions=directions)
+        directions = self.directions if self.units is None else self.directions / self.units[:, None]
+        return replace(family.kernel(scales), squash=self.squash, projection=tuple(map(tuple, directions.tolist())))

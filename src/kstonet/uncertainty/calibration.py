@@ -19,10 +19,13 @@ from kstonet.iro import IROSettings, IROState
 from kstonet.layers.moments import FIRST_LAYER, Moments
 from kstonet.uncertainty.conformal import ConformalFactor, Factor, SkewedFactor, StudentFactor, conformal_factor
 from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_many, regression_folds
+from kstonet.uncertainty.distribution import PredictiveDistribution
 from kstonet.uncertainty.local_scale import LocalScale, learn_scale
 from kstonet.uncertainty.logits import Restart, bootstrap_scale, out_of_sample_logits, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
-from kstonet.uncertainty.noise_model import EXACT, NoiseModel
+from kstonet.uncertainty.noise_model import EXACT, NoiseModel, left_out_variances
+from kstonet.uncertainty.online import OnlineFactor, adapting
+from kstonet.uncertainty.regions import JointFactor
 
 ENOUGH_ROWS = 1000  # whose variance is compared with their squared errors: a mean over all of them
 
@@ -50,7 +53,7 @@ class IntervalCalibration:
     ----------
     noise : NoiseModel
         The noise of the data and the scale of the first layer's variance.
-    factor : NormalFactor, StudentFactor, ConformalFactor or SkewedFactor
+    factor : NormalFactor, StudentFactor, ConformalFactor, SkewedFactor or OnlineFactor
         How many standard deviations an interval reaches below and above the mean.
     out_of_sample : ConformalFactor or SkewedFactor, optional
         The factor that the training rows gave, predicted out of sample.
@@ -60,14 +63,23 @@ class IntervalCalibration:
         Groups of rows with factors of their own, from a later calibration.
     group_factors : tuple of ConformalFactor
         The factors, in the order of ``groups``.
+    joint : JointFactor, optional
+        The radii of joint regions of several outputs.
+    joint_out_of_sample : JointFactor, optional
+        Those that the training rows gave.
+    group_joints : tuple of JointFactor
+        The radii of groups.
     """
 
     noise: NoiseModel
-    factor: Factor
+    factor: Factor | OnlineFactor
     out_of_sample: ConformalFactor | SkewedFactor | None = None
     local: LocalScale | None = None
     groups: np.ndarray | None = None
     group_factors: tuple[ConformalFactor, ...] = ()
+    joint: JointFactor | None = None
+    joint_out_of_sample: JointFactor | None = None
+    group_joints: tuple[JointFactor, ...] = ()
 
     @classmethod
     def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> Self:
@@ -118,19 +130,93 @@ class IntervalCalibration:
         other = sum(part for source, part in variances.items() if source != FIRST_LAYER)
         rows = moments.mean, variances[FIRST_LAYER], np.asarray(other)
         noise = NoiseModel.of_residuals(residuals, *rows, weights)
-        deviations = np.maximum(np.sqrt(noise.left_out_variances(residuals, *rows, weights)), EXACT)
+        left_out = noise.left_out(residuals, *rows, weights)
+        deviations = np.maximum(np.sqrt(left_out_variances(left_out, *rows)), EXACT)
         counted = np.ones(len(residuals), dtype=bool) if weights is None else weights > 0
         if place is None:
             factor = ConformalFactor.of(residuals[counted], deviations[counted], noise.df)
-            return cls(noise, factor, factor)
+            joint = _joint(residuals, moments, left_out, deviations, noise.df, counted)
+            return cls(noise, factor, factor, joint=joint, joint_out_of_sample=joint)
         found = learn_scale(*place, moments.mean, residuals / deviations, noise.df, weights)
         deviations = deviations * np.exp(found.left_out)
         own = conformal_factor(residuals[counted], deviations[counted], found.df)
-        return cls(replace(noise, df=found.df), own, own, found.scale)
+        joint = _joint(residuals, moments, left_out, deviations, found.df, counted)
+        return cls(replace(noise, df=found.df), own, own, found.scale, joint=joint, joint_out_of_sample=joint)
 
     def scales(self, X: np.ndarray, means: np.ndarray) -> np.ndarray | None:
         """What multiplies the standard deviations (n, k) at standardised rows; None for nothing."""
         return None if self.local is None else np.exp(self.local(X, means))
+
+    def of_rows(
+        self, errors: np.ndarray, distribution: PredictiveDistribution, weight: np.ndarray | None, groups: np.ndarray | None
+    ) -> IntervalCalibration:
+        """With the errors (n, k) of rows that the network was not fitted on, their weights and their groups."""
+        skewed = isinstance(self.factor, SkewedFactor) or (isinstance(self.factor, OnlineFactor) and self.factor.skewed)
+        labels = None if groups is None else np.unique(groups)
+        parts = [] if labels is None else [np.flatnonzero(groups == label) for label in labels]
+
+        def factor(rows: Any) -> ConformalFactor:
+            return ConformalFactor.of(
+                errors[rows], distribution.deviations[rows], weight=None if weight is None else weight[rows]
+            )
+
+        def joint(rows: Any) -> JointFactor:
+            shrinkage = None if self.joint is None else self.joint.shrinkage
+            own = None if weight is None else weight[rows]
+            return JointFactor.of(errors[rows], distribution.covariance[rows], weight=own, shrinkage=shrinkage)
+
+        several, everything = errors.shape[1] > 1, slice(None)
+        return replace(
+            self,
+            factor=SkewedFactor.of(errors, distribution.deviations) if skewed and weight is None else factor(everything),
+            groups=labels,
+            group_factors=tuple(map(factor, parts)),
+            joint=joint(everything) if several else None,
+            group_joints=tuple(map(joint, parts)) if several else (),
+        )
+
+    def of_fit(self) -> IntervalCalibration:
+        """With what the training rows gave."""
+        assert self.out_of_sample is not None
+        own, joint = self.out_of_sample, self.joint_out_of_sample
+        return replace(self, factor=own, groups=None, group_factors=(), joint=joint, group_joints=())
+
+    def after(self, errors: np.ndarray, distribution: PredictiveDistribution, step: float | str) -> IntervalCalibration:
+        """After the errors (m, k) of rows of a series, in the order of their arrival."""
+        factor = adapting(self.factor, step)
+        if factor is None:
+            raise ValueError(
+                "update needs scores to begin with, and this fit keeps none (residuals='training'); calibrate it with rows it "
+                "was not fitted on, or fit with residuals='crossfit'."
+            )
+        return replace(
+            self,
+            factor=factor.seen(errors / np.maximum(distribution.deviations, 1e-300)),
+            groups=None,
+            group_factors=(),
+            joint=None if self.joint is None else self.joint.seen(errors, distribution.covariance, step),
+            group_joints=(),
+        )
+
+
+def _joint(
+    residuals: np.ndarray,
+    moments: Moments,
+    left_out: list[tuple[np.ndarray, NoiseModel]],
+    deviations: np.ndarray,
+    df: float,
+    counted: np.ndarray,
+) -> JointFactor | None:
+    """Radii of joint regions, from rows whose correlations come from models without them; None for one output."""
+    n, k = residuals.shape
+    if k == 1:
+        return None
+    covariance = np.empty((n, k, k))
+    for part, model in left_out:
+        covariance[part] = model.covariances(moments.mean[part], {source: own[part] for source, own in moments.parts.items()})
+    own = np.maximum(np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)), EXACT)
+    covariance *= (deviations / own)[:, :, None] * (deviations / own)[:, None, :]
+    return JointFactor.of(residuals[counted], covariance[counted], df)
 
 
 @storable()

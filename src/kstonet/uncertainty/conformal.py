@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.stats import chi2, f, norm, t
 
 from kstonet._records import storable
 
@@ -57,6 +57,20 @@ def unit_scale(df: float) -> float:
     return 1.0 if np.isinf(df) else float(np.sqrt((df - 2.0) / df))
 
 
+def student_radius(coverage: np.ndarray, df: float, dimension: int) -> np.ndarray:
+    """The Mahalanobis distance within which Student's t of some dimensions, and of unit covariance, has this probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(student_radius(0.95, np.inf, 1).round(2)), float(student_radius(0.95, np.inf, 2).round(2))
+    (1.96, 2.45)
+    """
+    if np.isinf(df):
+        return np.asarray(np.sqrt(chi2.ppf(coverage, dimension)))
+    return np.asarray(np.sqrt(dimension * f.ppf(coverage, dimension, df)) * unit_scale(df))
+
+
 @storable(scores="nonnegative n | nonnegative n k", df="extended", weights="nonnegative n | nonnegative n k")
 @dataclass(frozen=True)
 class ConformalFactor(Symmetric):
@@ -76,6 +90,8 @@ class ConformalFactor(Symmetric):
     weights : ndarray like ``scores``, optional
         How much more often a row like this one occurs among new rows than among these (weighted conformal prediction,
         Tibshirani et al. 2019). A new row is taken to weigh Σw²/Σw, the mean weight of new rows.
+    dimension : int, default=1
+        Number of targets that a score is the distance of: more than one for joint regions.
 
     Examples
     --------
@@ -90,17 +106,23 @@ class ConformalFactor(Symmetric):
     scores: np.ndarray
     df: float | None = None
     weights: np.ndarray | None = None
+    dimension: int = 1
 
     @classmethod
     def of(
-        cls, residuals: np.ndarray, std: np.ndarray, df: float | None = None, weight: np.ndarray | None = None
+        cls,
+        residuals: np.ndarray,
+        std: np.ndarray,
+        df: float | None = None,
+        weight: np.ndarray | None = None,
+        dimension: int = 1,
     ) -> ConformalFactor:
         """From residuals, the standard deviations predicted for them, and weights (n,) of the rows."""
         scores = np.abs(residuals) / np.maximum(std, 1e-300)
         if weight is None:
-            return cls(np.sort(scores, axis=0), df)
+            return cls(np.sort(scores, axis=0), df, dimension=dimension)
         order = np.argsort(scores, axis=0, kind="stable")
-        return cls(np.take_along_axis(scores, order, axis=0), df, np.asarray(weight[order] / weight.mean()))
+        return cls(np.take_along_axis(scores, order, axis=0), df, np.asarray(weight[order] / weight.mean()), dimension)
 
     def __call__(self, coverage: np.ndarray) -> np.ndarray:
         """Half-width in standard deviations; shape of ``coverage``, with one more axis (k,) for several outputs."""
@@ -117,12 +139,15 @@ class ConformalFactor(Symmetric):
             factor = np.stack(found, axis=-1).reshape((*coverage.shape, *self.scores.shape[1:]))
         if self.df is None:
             return factor
-        beyond = _beyond(coverage, self.df, n).reshape(*coverage.shape, *(1,) * (self.scores.ndim - 1))
-        return np.where(np.isfinite(factor), factor, np.maximum(beyond, padded[n]))
+        further = beyond(coverage, self.df, n, self.dimension).reshape(*coverage.shape, *(1,) * (self.scores.ndim - 1))
+        return np.where(np.isfinite(factor), factor, np.maximum(further, padded[n]))
 
 
-def _beyond(coverage: np.ndarray, df: float, n: int) -> np.ndarray:
+def beyond(coverage: np.ndarray, df: float, n: int, dimension: int = 1) -> np.ndarray:
     """Student's t where n scores end: of the residuals, or of a deviation estimated from so many rows, whichever is wider."""
+    if dimension > 1:
+        both = (student_radius(coverage, freedom, dimension) for freedom in (df, max(n - 1.0, 3.0)))
+        return np.asarray(np.maximum(*both))
     return np.asarray(np.maximum(StudentFactor(df)(coverage), t.ppf(0.5 + 0.5 * coverage, max(n - 1, 1))))
 
 
@@ -168,7 +193,7 @@ class SkewedFactor:
         reach = np.asarray(padded[np.clip(rank - 1, 0, n)])
         if self.df is None:
             return reach
-        return np.where(np.isfinite(reach), reach, np.maximum(_beyond(coverage, self.df, n)[..., None], scores[-1]))
+        return np.where(np.isfinite(reach), reach, np.maximum(beyond(coverage, self.df, n)[..., None], scores[-1]))
 
 
 Factor = NormalFactor | StudentFactor | ConformalFactor | SkewedFactor

@@ -11,7 +11,9 @@ from scipy.special import gammaln
 from scipy.stats import t
 from sklearn.utils import check_random_state
 
-from kstonet.uncertainty.conformal import Factor, StudentFactor, unit_scale
+from kstonet.uncertainty.conformal import Factor, StudentFactor, student_radius, unit_scale
+from kstonet.uncertainty.online import OnlineFactor
+from kstonet.uncertainty.regions import JointFactor, PredictiveRegion, shrunk
 
 NOISE, BETWEEN = "noise", "between iterations"
 
@@ -34,6 +36,8 @@ class PredictiveDistribution:
     factor : factor of :mod:`kstonet.uncertainty.conformal`, optional
         How many standard deviations a central interval reaches below and above the mean, where that is not the distribution's
         own: a conformal one. It is in ``interval`` and ``ppf`` only.
+    joint : JointFactor, optional
+        The radii of joint regions, where these are not the distribution's own.
 
     Examples
     --------
@@ -51,7 +55,8 @@ class PredictiveDistribution:
     parts: dict[str, np.ndarray]
     single: bool
     df: float = np.inf
-    factor: Factor | None = None
+    factor: Factor | OnlineFactor | None = None
+    joint: JointFactor | None = None
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(values[:, 0]) if self.single else values
@@ -86,8 +91,8 @@ class PredictiveDistribution:
         """The distribution of the mean alone: without the noise, and normal, for confidence intervals."""
         return PredictiveDistribution(self.means, {s: p for s, p in self.parts.items() if s != NOISE}, self.single)
 
-    def take(self, rows: np.ndarray, factor: Factor | None) -> PredictiveDistribution:
-        """The distribution at some of the rows, with another factor."""
+    def take(self, rows: np.ndarray, factor: Factor | OnlineFactor | None) -> PredictiveDistribution:
+        """The distribution at some of the rows, with another factor of intervals."""
         parts = {source: part[rows] for source, part in self.parts.items()}
         return PredictiveDistribution(self.means[rows], parts, self.single, self.df, factor)
 
@@ -107,6 +112,26 @@ class PredictiveDistribution:
         bounds = np.stack([self.means[:, :, None] - below, self.means[:, :, None] + above], axis=2)
         bounds = bounds if np.ndim(coverage) else bounds[..., 0]
         return self._shaped(bounds)
+
+    def region(self, coverage: Any = 0.95) -> PredictiveRegion:
+        """Ellipsoids that hold all targets at once.
+
+        Parameters
+        ----------
+        coverage : float or sequence of float
+
+        Returns
+        -------
+        PredictiveRegion
+        """
+        levels, (n, k) = probabilities("coverage", coverage), self.means.shape
+        if k == 1:
+            raise ValueError("a region is for several targets, and the model has one; its intervals say the same.")
+        if self.joint is None:
+            radius, covariance = student_radius(levels, self.df, k), self.covariance
+        else:
+            radius, covariance = self.joint.factor.tails(levels)[1][:, 0], shrunk(self.covariance, self.joint.shrinkage)
+        return PredictiveRegion(self.means, covariance, np.tile(radius, (n, 1)), single=not np.ndim(coverage))
 
     def ppf(self, q: Any) -> np.ndarray:
         """Quantiles; shape (n,) or (n, k), with one more axis (levels,) where ``q`` is a sequence."""

@@ -34,6 +34,7 @@ FEWEST_DF, MOST_DF = 2.5, 300.0  # a variance, and more than is needed to be nor
 SCALE_DEVIATION = np.log(10.0)  # of the prior of log(scale)
 FEW_ROWS, FOLDS_OF_FEW, FEWEST_LEFT = 1000, 10, 3  # rows of which each is judged by a model fitted without it
 MOST_GROWTH = 4.0  # in a standard deviation of the targets: a factor of 55
+MOST_EXPONENT = 100.0  # e to its power and one over it are numbers whose squares are in the floating-point range
 
 
 @storable(covariance="float k k", scale="nonnegative k", df="extended", growth="float k", span="float 2 k")
@@ -92,51 +93,68 @@ class NoiseModel:
         same = cls(np.diag(noise), scale, df, growth, np.stack([means.min(axis=0), means.max(axis=0)]))
         standard = residuals / np.sqrt(np.maximum(same.variances(means, first, other), 1e-300))
         moment = (standard * weights[:, None]).T @ standard / weights.sum()
-        size = np.sqrt(np.maximum(np.diagonal(moment), 1e-300) / np.maximum(noise, 1e-300))
-        return replace(same, covariance=moment / np.outer(size, size))
+        some = noise > 0.0  # residuals that are exactly zero have no noise, and nothing to correlate
+        size = np.sqrt(np.maximum(np.diagonal(moment), 1e-300) / np.where(some, noise, 1.0))
+        covariance = np.where(np.outer(some, some), moment / np.outer(size, size), np.diag(np.full(len(some), 1e-300)))
+        return replace(same, covariance=covariance)
 
     def noise(self, means: np.ndarray) -> np.ndarray:
         """Noise covariance (n, k, k) where the means (n, k) are."""
         if self.growth is None or self.span is None:
             return np.broadcast_to(self.covariance, (len(means), *self.covariance.shape))
-        root = np.exp(0.5 * self.growth * np.clip(means, *self.span))
+        root = _exp(0.5 * self.growth * np.clip(means, *self.span))
         return np.asarray(root[:, :, None] * self.covariance * root[:, None, :])
 
     def variances(self, means: np.ndarray, first: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Of the outputs (n, k), from the means and the variances of the recursion."""
         return np.asarray(np.diagonal(self.noise(means), axis1=1, axis2=2) + self.scale * first + other)
 
-    def left_out_variances(
+    def left_out(
         self,
         residuals: np.ndarray,
         means: np.ndarray,
         first: np.ndarray,
         other: np.ndarray,
         sample_weight: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Variances (n, k) of the rows this model was fitted on, each from a model that was fitted without it.
+    ) -> list[tuple[np.ndarray, NoiseModel]]:
+        """Parts of the rows this model was fitted on, each with a model that was fitted without it.
 
         Noise, scale and growth that are fitted to few residuals make just these look small beside their variances; new rows
-        have no such luck. From ``FEW_ROWS`` on that makes no difference, and the variances are the model's own.
+        have no such luck. From ``FEW_ROWS`` on that makes no difference, and all rows have this model.
         """
         n = len(residuals)
+        everything = [(np.ones(n, dtype=bool), self)]
         if not FEWEST_LEFT < n < FEW_ROWS:
-            return self.variances(means, first, other)
-        found = np.empty_like(means)
+            return everything
+        found = []
         for fold in range(FOLDS_OF_FEW):
             hidden = np.arange(n) % FOLDS_OF_FEW == fold
             kept = ~hidden
             weights = None if sample_weight is None else sample_weight[kept]
             if weights is not None and not weights.any():
-                return self.variances(means, first, other)
+                return everything
             without = NoiseModel.of_residuals(residuals[kept], means[kept], first[kept], other[kept], weights, self.df)
-            found[hidden] = without.variances(means[hidden], first[hidden], other[hidden])
+            found.append((hidden, without))
         return found
+
+    def covariances(self, means: np.ndarray, parts: dict[str, np.ndarray]) -> np.ndarray:
+        """Of the outputs (n, k, k), from the means and the covariances of the recursion by source."""
+        return np.asarray(self.noise(means) + sum(self.scaled(parts).values()))
 
     def scaled(self, parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The covariances (n, k, k) by source, the first layer's with its scale."""
         root = np.sqrt(self.scale)
         return parts | {FIRST_LAYER: root[:, None] * parts[FIRST_LAYER] * root}
+
+
+def left_out_variances(
+    left_out: list[tuple[np.ndarray, NoiseModel]], means: np.ndarray, first: np.ndarray, other: np.ndarray
+) -> np.ndarray:
+    """Variances (n, k) of the rows, each from the model without it: see :meth:`NoiseModel.left_out`."""
+    found = np.empty_like(means)
+    for part, model in left_out:
+        found[part] = model.variances(means[part], first[part], other[part])
+    return found
 
 
 @dataclass
@@ -165,7 +183,7 @@ class _Output:
         constant = gammaln(0.5 * df) - gammaln(0.5 * (df + 1.0)) + 0.5 * np.log(df - 2.0)
 
         def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
-            noise, scale = self.total * np.exp(at[0] + at[2] * self.mean), self.unit * np.exp(at[1])
+            noise, scale = self.total * _exp(at[0] + at[2] * self.mean), self.unit * np.exp(at[1])
             variance = noise + scale * self.first + self.other
             away = self.square / variance
             log_density = 0.5 * np.log(variance) + 0.5 * (df + 1.0) * np.log1p(away / (df - 2.0))
@@ -186,3 +204,8 @@ class _Output:
         self.found = best.x
         noise, scale = self.total * np.exp(best.x[0]), self.unit * np.exp(best.x[1])
         return float(best.fun), (float(noise), float(scale), float(best.x[2]))
+
+
+def _exp(values: np.ndarray) -> np.ndarray:
+    """The exponential, which growth over means of many standard deviations must not drive out of the floating-point range."""
+    return np.asarray(np.exp(np.clip(values, -MOST_EXPONENT, MOST_EXPONENT)))

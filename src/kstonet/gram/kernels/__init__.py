@@ -3,7 +3,6 @@
 from kstonet.gram.kernels.base import Kernel, UserKernel, squared_distances
 from kstonet.gram.kernels.distance import RBF, Exponential, Laplacian, Matern, Stationary
 from kstonet.gram.kernels.products import ArcCosine, Linear, Polynomial, Precomputed
-from kstonet.gram.kernels.projected import Projected
 from kstonet.gram.kernels.registry import kernel_names, make_kernel, register_kernel, resolve_gamma, takes_gamma
 
 #: Names of the kernels of this package; :func:`kernel_names` also has those registered from outside.
@@ -20,7 +19,6 @@ __all__ = [
     "Matern",
     "Polynomial",
     "Precomputed",
-    "Projected",
     "Stationary",
     "UserKernel",
     "kernel_names",

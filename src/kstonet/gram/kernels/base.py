@@ -23,15 +23,20 @@ class Kernel:
 
     Calling a kernel gives the block ``k(X, Y)``. A subclass implements ``_block``, and where it can ``_diagonal`` (exact values
     of k(x, x)), ``_gradient`` (for :meth:`gradient`), ``_graph`` and ``_graph_diagonal`` (for the export to ONNX). All of them
-    see features that are drawn in and divided by ``length_scale`` already.
+    see features that are drawn in, projected and divided by ``length_scale`` already.
 
     Parameters
     ----------
     length_scale : tuple of float, optional
-        One length scale per feature: the features are divided by it before the kernel sees them.
+        One length scale per feature (per direction of a ``projection``): the features are divided by it before the kernel sees
+        them.
     squash : tuple of (float, float), optional
-        Centre and spread of every feature: before the division, x becomes asinh((x - centre)/spread), which draws in heavy
-        tails. A feature of infinite spread stays as it is.
+        Centre and spread of every feature: first of all, x becomes asinh((x - centre)/spread), which draws in heavy tails. A
+        feature of infinite spread stays as it is.
+    projection : tuple of tuple of float, optional
+        A matrix P with one row per feature and one column per direction: the products x·P take the place of the features, so
+        that distances are those of the metric PPᵀ. Length scales know single features; a function of a sum of features needs
+        this.
 
     See Also
     --------
@@ -52,6 +57,7 @@ class Kernel:
 
     length_scale: tuple[float, ...] | None = None
     squash: Squash | None = field(default=None, kw_only=True, repr=False)
+    projection: tuple[tuple[float, ...], ...] | None = field(default=None, kw_only=True, repr=False)
 
     #: True where the formula itself guarantees a positive semi-definite Gram matrix.
     positive_semidefinite = True
@@ -75,7 +81,8 @@ class Kernel:
         ----------
         X : array of shape (rows, features)
         basis : array of shape (q, features)
-        coef : array of shape (units, q)
+        coef : array of shape (units, q), or (rows, units, q)
+            Coefficients, the same for all rows or others for every row: derivatives of sums of expansions.
 
         Returns
         -------
@@ -88,22 +95,23 @@ class Kernel:
         >>> RBF(gamma=0.5).gradient(np.array([[1.0]]), np.array([[0.0]]), np.array([[2.0]])).round(4)
         array([[[-1.2131]]])
         """
-        gradients = zeros(X, (X.shape[0], coef.shape[0], X.shape[1]))
         outer = None if self.squash is None else squash_slopes(X, self.squash)
         X, basis = self._scaled(X), self._scaled(basis)
+        gradients = zeros(X, (X.shape[0], coef.shape[-2], X.shape[1]))
         if basis.shape[0]:
             for rows in row_blocks(X.shape[0], 4 * basis.shape[0]):  # distances, slopes and products of both
-                gradients[rows] = self._gradient(X[rows], basis, coef)
+                gradients[rows] = self._gradient(X[rows], basis, coef if coef.ndim == 2 else coef[rows])
         gradients = gradients if self.length_scale is None else gradients / like(gradients, self.length_scale)
+        gradients = gradients if self.projection is None else gradients @ like(gradients, self.projection).T
         return gradients if outer is None else gradients * outer[:, None]
 
     def basis(self, X: Array, used: Array) -> Array:
         """What prediction keeps of the training rows ``used``."""
         return X[used]
 
-    def features(self, X: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    def features(self, X: Array, basis: Array) -> Array:
         """Kernel values of new rows against what :meth:`basis` kept, shape (rows, q)."""
-        return np.asarray(self(X, basis)) if len(basis) else np.empty((len(X), 0))
+        return self(X, basis) if len(basis) else X[:, :0]
 
     def graph_values(self, x: GraphValue, basis: np.ndarray) -> GraphValue:
         """k(y, x) in an ONNX graph, for the rows of ``basis`` (q, p) and the columns of x (p, n); shape (q, n)."""
@@ -115,10 +123,12 @@ class Kernel:
 
     def _scaled(self, X: Array) -> Array:
         X = X if self.squash is None else squashed(X, self.squash)
+        X = X if self.projection is None else X @ like(X, self.projection)
         return X if self.length_scale is None else X / like(X, self.length_scale)
 
     def _graph_scaled(self, x: GraphValue) -> GraphValue:
         x = x if self.squash is None else graph_squashed(x, self.squash)
+        x = x if self.projection is None else x.left_product(np.ascontiguousarray(np.array(self.projection).T))
         return x if self.length_scale is None else x / np.array(self.length_scale)[:, None]
 
     def _block(self, X: Array, Y: Array) -> Array:

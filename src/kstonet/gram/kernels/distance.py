@@ -68,12 +68,13 @@ class Stationary(Kernel):
 
     def _gradient(self, X: Array, basis: Array, coef: Array) -> Array:
         xp = namespace(X)
-        gradients = zeros(X, (X.shape[0], coef.shape[0], X.shape[1]))
+        gradients = zeros(X, (X.shape[0], coef.shape[-2], X.shape[1]))
         s = self.distances(X, basis)
         if self.power == 1:
             _, slope = self.slopes(s)
             for j in range(X.shape[1]):
-                gradients[:, :, j] = (slope * xp.sign(X[:, j : j + 1] - basis[:, j])) @ coef.T
+                slopes = slope * xp.sign(X[:, j : j + 1] - basis[:, j])
+                gradients[:, :, j] = slopes @ coef.T if coef.ndim == 2 else (coef @ slopes[:, :, None])[:, :, 0]
             return gradients
         centre = basis.mean(0)
         X, basis = X - centre, basis - centre  # the difference below cancels badly for data far from the origin
@@ -81,8 +82,8 @@ class Stationary(Kernel):
         _, slope = self.slopes(s)
         if not self.smooth:
             slope[coincide] = 0.0
-        for unit in range(coef.shape[0]):
-            weights = slope * coef[unit]
+        for unit in range(coef.shape[-2]):
+            weights = slope * coef[..., unit, :]
             gradients[:, unit] = 2.0 * (weights.sum(1)[:, None] * X - weights @ basis)
         return gradients
 

@@ -11,6 +11,8 @@ from kstonet._arrays import Array, namespace
 from kstonet.gram.kernels.base import REMEDY, GraphValue, Kernel
 from kstonet.gram.kernels.registry import register_kernel
 
+PARALLEL = 1e-7  # sine of the angle between rows, below which rounding decides in which direction they differ
+
 
 @dataclass(frozen=True)
 class Linear(Kernel):
@@ -76,8 +78,8 @@ class Polynomial(Kernel):
 
     def _gradient(self, X: Array, basis: Array, coef: Array) -> Array:
         inner = (self.gamma * (X @ basis.T) + self.coef0) ** (self.degree - 1)
-        each = [self.degree * self.gamma * (inner * unit) @ basis for unit in coef]
-        return namespace(X).stack(each, 1)
+        inner *= self.degree * self.gamma
+        return namespace(X).stack([(inner * coef[..., unit, :]) @ basis for unit in range(coef.shape[-2])], 1)
 
     def _graph(self, x: GraphValue, basis: np.ndarray) -> GraphValue:
         return (self.gamma * x.left_product(basis) + self.coef0) ** self.degree
@@ -116,6 +118,31 @@ class ArcCosine(Kernel):
     def _diagonal(self, X: Array) -> Array:
         squared = (X * X).sum(1)
         return (1.0, 1.0, 3.0)[self.degree] * squared**self.degree
+
+    def _gradient(self, X: Array, basis: Array, coef: Array) -> Array:
+        """∂k/∂x = along_x·x/|x| + along_y·y/|y|; parallel rows, where the step kernel has a kink, are left out of its sum."""
+        xp = namespace(X)
+        norm_x, norm_y = xp.sqrt((X * X).sum(1))[:, None], xp.sqrt((basis * basis).sum(1))
+        x = X / xp.where(norm_x == 0, xp.ones_like(norm_x), norm_x)
+        y = basis / xp.where(norm_y == 0, xp.ones_like(norm_y), norm_y)[:, None]
+        cosine = xp.clip(x @ y.T, -1.0, 1.0)
+        rest = math.pi - xp.arccos(cosine)
+        sine = xp.sqrt((1.0 - cosine) * (1.0 + cosine))
+        if self.degree == 0:
+            smooth = (sine > PARALLEL) & (norm_x > 0)
+            along_y = smooth / (math.pi * xp.where(smooth, norm_x * sine, xp.ones_like(sine)))
+            along_x = -along_y * cosine
+        elif self.degree == 1:
+            along_x, along_y = norm_y * sine / math.pi, norm_y * rest / math.pi
+        else:
+            size = norm_x * norm_y**2 / math.pi
+            along_y = 4.0 * size * (sine + rest * cosine)
+            along_x = 2.0 * size * (3.0 * sine * cosine + rest * (1.0 + 2.0 * cosine**2)) - along_y * cosine
+        each = []
+        for unit in range(coef.shape[-2]):
+            own = coef[..., unit, :]
+            each.append((along_x * own).sum(1)[:, None] * x + (along_y * own) @ y)
+        return xp.stack(each, 1)
 
     def _graph(self, x: GraphValue, basis: np.ndarray) -> GraphValue:
         norm_x, norm_y = x.sum_of_squares().sqrt(), np.sqrt((basis**2).sum(axis=1, keepdims=True))
@@ -156,6 +183,11 @@ class Precomputed(Kernel):
     def features(self, X: np.ndarray, basis: np.ndarray) -> np.ndarray:
         """These columns of new rows."""
         return np.asarray(X[:, basis])
+
+    def _gradient(self, X: Array, basis: Array, coef: Array) -> Array:
+        raise TypeError(
+            "kernel='precomputed' takes kernel values in the place of X: there are no features to differentiate by."
+        )
 
     def _block(self, X: Array, Y: Array) -> Array:
         if X.shape[1] != Y.shape[0]:

@@ -24,7 +24,7 @@ class _Entry:
     @property
     def parameters(self) -> set[str]:
         """What a user may choose, apart from what is done to the features first."""
-        return set(inspect.signature(self.make).parameters) - {"length_scale", "squash"} - self.fixed.keys()
+        return set(inspect.signature(self.make).parameters) - {"length_scale", "squash", "projection"} - self.fixed.keys()
 
 
 _KERNELS: dict[str, _Entry] = {}
@@ -141,6 +141,7 @@ def make_kernel(
     degree: int = 3,
     coef0: float = 1.0,
     length_scale: Any = None,
+    projection: Any = None,
     sample_weight: np.ndarray | None = None,
     **parameters: Any,
 ) -> Kernel:
@@ -160,7 +161,9 @@ def make_kernel(
         Constant of the polynomial kernel. 1 is the default of :func:`sklearn.metrics.pairwise.polynomial_kernel` and of every
         estimator of this library. With 0, the default of :class:`sklearn.svm.SVR`, a kernel of degree 3 has cubic terms only.
     length_scale : array of shape (p,), optional
-        One length scale per feature: the features are divided by it first.
+        One length scale per feature, or per direction of ``projection``: the features are divided by it first.
+    projection : array of shape (p, r), optional
+        Directions of the features: the products of X with its columns take the place of the features, before the division.
     sample_weight : array of shape (n,), optional
         Weights of the training rows, for ``gamma="scale"`` and ``"median"``.
     **parameters : object
@@ -184,22 +187,36 @@ def make_kernel(
     if isinstance(kernel, Kernel):
         return kernel
     entry = _Entry(UserKernel, {"function": kernel}) if callable(kernel) else _entry(kernel)
+    given: dict[str, Any] = {}
+    if projection is not None:
+        projection = np.asarray(projection, dtype=np.float64)
+        if projection.ndim != 2 or len(projection) != X.shape[1] or not (projection.size and np.isfinite(projection).all()):
+            raise ValueError(
+                f"projection must hold one row of finite numbers per feature of X, {X.shape[1]}, and one column per direction; "
+                f"got the shape {projection.shape}."
+            )
+        if getattr(entry.make, "precomputed", False):
+            raise ValueError(f"projection has no meaning with kernel={kernel!r}: project the features yourself.")
+        X = X @ like(X, projection)
+        given["projection"] = tuple(map(tuple, projection.tolist()))
     if length_scale is not None:
         length_scale = np.asarray(length_scale, dtype=np.float64)
         if length_scale.shape != (X.shape[1],) or not (np.isfinite(length_scale).all() and (length_scale > 0).all()):
             raise ValueError(
-                f"length_scale must hold {X.shape[1]} positive numbers, one per feature of X; got {length_scale!r}."
+                f"length_scale must hold {X.shape[1]} positive numbers, one per feature of X (or direction of projection); got "
+                f"{length_scale!r}."
             )
         if getattr(entry.make, "precomputed", False):
             raise ValueError(f"length_scale has no meaning with kernel={kernel!r}: scale the features yourself.")
-        X = X / like(X, length_scale)
+        if isinstance(gamma, str) and "gamma" in entry.parameters:  # a number needs no second copy of the rows
+            X = X / like(X, length_scale)
         length_scale = tuple(length_scale.tolist())
     unknown = parameters.keys() - entry.parameters
     if unknown:
         known = ", ".join(sorted(entry.parameters)) or "none"
         raise ValueError(f"kernel={kernel!r} has no parameter {', '.join(sorted(unknown))}; its parameters are: {known}.")
-    given = {"degree": degree, "coef0": coef0, **parameters}
-    chosen = {name: value for name, value in given.items() if name in entry.parameters}
+    named = {"degree": degree, "coef0": coef0, **parameters}
+    chosen = {name: value for name, value in named.items() if name in entry.parameters}
     if "gamma" in entry.parameters:
         chosen["gamma"] = resolve_gamma(gamma, X, sample_weight)
-    return entry.make(length_scale=length_scale, **entry.fixed, **chosen)
+    return entry.make(length_scale=length_scale, **entry.fixed, **chosen, **given)
