@@ -5,11 +5,13 @@ BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
 BROWSER = { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && command -v chromedriver >/dev/null
 
-.PHONY: demo test test-long test-torch test-dask test-browser test-notebook test-pythons lint bench experiments docs clean
+.PHONY: demo test test-long test-torch test-dask test-browser test-notebook test-pythons lint supply-chain lock bench experiments docs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,plot,bench]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint .ci/constraints.txt --editable ".[dev,plot,bench]" || \
+	  { echo "The versions of .ci/constraints.txt do not fit here: installing the newest that do." >&2; \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,plot,bench]"; }
 	touch $@
 
 demo: $(VENV)/.installed        ## train a K-StoNet with intervals on embedded data and show the result
@@ -27,7 +29,7 @@ test-torch: $(VENV)/.installed  ## every Gram under its contract, those on PyTor
 
 test-dask: $(VENV)/.installed   ## training on a Dask cluster of worker processes on this machine
 	$(BIN)/python -c "import distributed" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dask]"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/dask src/kstonet/dask
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/cluster src/kstonet/dask
 
 test-browser: $(VENV)/.installed  ## the report in a headless Chromium, installed where we may; skipped, and said, where there is none
 	@$(BROWSER) || test "$$(id -u)" != 0 || \
@@ -49,6 +51,16 @@ lint: $(VENV)/.installed        ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+supply-chain: $(VENV)/.installed  ## licences of all that is installed, and known vulnerabilities where the advisory database answers
+	$(BIN)/python .ci/supply_chain.py licences
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint .ci/constraints.txt pip-audit
+	$(BIN)/python .ci/supply_chain.py audit
+
+lock: $(VENV)/.installed        ## write the versions of this environment, whose tests pass, to .ci/constraints.txt
+	head -1 .ci/constraints.txt > .ci/constraints.new
+	$(BIN)/python -m pip freeze --exclude-editable | grep "^[A-Za-z0-9._-]*==" | grep -v "^kstonet==" | sort -f >> .ci/constraints.new
+	mv .ci/constraints.new .ci/constraints.txt
 
 bench: $(VENV)/.installed       ## side-by-side timings; set KSTONET_DATA to use the real sets
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check scikit-learn-intelex

@@ -15,10 +15,10 @@ import pandas as pd
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from kstonet import KStoNetRegressor
+from kstonet.pipeline import make_pipeline
 from kstonet.plotting import IntervalDisplay
 
 rng = np.random.default_rng(0)
@@ -47,9 +47,9 @@ pipeline.fit(train, y_train)
 print(f"R² on {len(test)} new flats: {pipeline.score(test, y_test):.3f}")
 
 # %%
-# ``predict`` of the pipeline passes ``return_std`` on. Other methods are called on the last step.
+# The pipelines of :mod:`kstonet.pipeline` are those of scikit-learn, with the intervals of their last step.
 mean, std = pipeline.predict(test, return_std=True)
-interval = pipeline[-1].predict_interval(pipeline[:-1].transform(test), 0.95)
+interval = pipeline.predict_interval(test, 0.95)
 shown = test.head(5).assign(mean=mean[:5], std=std[:5], low=interval[:5, 0], high=interval[:5, 1], price=y_test.head(5))
 print(shown.round(1).to_string(index=False))
 

@@ -43,6 +43,7 @@ EXPERIMENTS = {
     "uci": Experiment("Section 4.4: UCI sets beside an equally tuned SVR; hours; needs data"),
     "coverage": Experiment("Section 5.2: coverage of prediction intervals; hours; needs data", (("simulated",), ("uci",))),
     "conditional": Experiment("conditional coverage beside boosted quantiles, MAPIE and a Gaussian process; needs data"),
+    "structure": Experiment("truths of a known structure: risk and directions beside an SVR, SIR and SAVE; 20 minutes"),
     "probabilities": Experiment("calibration of class probabilities; 1 hour; needs data", (("real",), ("simulated",))),
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments import conditional, full_row_rank, large_classification, measurement_error, qsar, simulated_knn
+from experiments import conditional, full_row_rank, large_classification, measurement_error, qsar, simulated_knn, structure
 from experiments.paths import Summary, parts_of
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "results.md"
@@ -123,6 +123,7 @@ SUMMARIES: dict[str, Callable[[dict[str, Any]], list[Summary]]] = {
     "uci": uci,
     "coverage": coverage,
     "conditional": conditional.summary,
+    "structure": structure.summary,
     "probabilities": probabilities,
 }
 

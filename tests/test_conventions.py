@@ -219,7 +219,8 @@ def test_tags():
         assert tags.estimator_type == ("regressor" if regressor else "classifier")
         assert tags.target_tags.multi_output == regressor
         assert (tags.transformer_tags is None) == isinstance(estimator, MultiTargetSVR)
-        assert not any((tags.input_tags.pairwise, tags.input_tags.sparse))
+        assert not tags.input_tags.pairwise
+        assert tags.input_tags.sparse
         assert tags.input_tags.allow_nan
         assert tags.target_tags.required
     assert {names(estimator) for estimator in ESTIMATORS} <= set(kstonet.__all__)

@@ -1,6 +1,6 @@
 """The documents: code runs as pasted, links and names exist, figures are those of the results files, the language is plain."""
 
-import importlib
+import importlib.util
 import io
 import re
 import tokenize
@@ -103,7 +103,8 @@ def test_names_of_the_api_exist():
     module = None
     for line in text_of(ROOT / "docs" / "api.md").splitlines():
         if found := re.match(r"\.\. currentmodule:: (\S+)$", line):
-            module = importlib.import_module(found[1])
+            missing = found[1] == "kstonet.dask" and importlib.util.find_spec("distributed") is None  # an extra
+            module = None if missing else importlib.import_module(found[1])
         elif module and (found := re.match(r"   ([A-Za-z_]\w*)$", line)):
             assert hasattr(module, found[1]), f"{module.__name__}.{found[1]}"
 

@@ -72,7 +72,7 @@ def test_a_log_has_about_ten_lines(monkeypatch, clock):
     bar.close()
     lines = seen.getvalue().splitlines()
     assert len(lines) == 11
-    assert lines[-1] == "[run] " + "█" * 24 + " 205/205  x  3.4 h, 0.0 s left"
+    assert lines[-1] == "[run] " + "█" * 24 + " 205/205  x  3.4 h"
 
 
 def test_a_line_fits_the_terminal(monkeypatch, clock):

@@ -81,7 +81,7 @@ class Bar:
             spent = time.perf_counter() - self._started
             to_come = self._total - self._done
             alike = to_come - bool(self._last and to_come)
-            left = [f"{duration(spent / here * alike)} left"] if alike or not to_come else []
+            left = [f"{duration(spent / here * alike)} left"] if alike else []
             after = f"  {', '.join([duration(spent), *left])}" + (f", then {self._last}" if alike < to_come else "")
         if moves():  # a line that wraps cannot move
             text = text[: max(0, _room() - len(before) - len(after))]

@@ -79,6 +79,7 @@ def draw(path: Path, mean: np.ndarray, y: np.ndarray, bounds: dict[str, np.ndarr
     right.axhline(LEVEL, color="#1f2937", lw=1.0, ls=":")
     right.set(ylim=(0.5, 1.12), title=f"How many flats the {LEVEL:.0%} intervals cover")
     right.set_xticks(places, GROUPS)
+    right.set_yticks([0.5, 0.7, LEVEL, 1.0], ["50%", "70%", f"{LEVEL:.0%}", "100%"])
     right.legend(frameon=False, loc="upper center", ncols=2)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
@@ -131,6 +132,8 @@ def main(arguments: list[str] | None = None) -> None:
     if find_spec("matplotlib"):
         draw(folder / "demo.png", mean, y_test, bounds)
         print(f"picture: {folder / 'demo.png'}")
+    else:
+        print("A picture needs matplotlib: pip install 'kstonet[plot]'.")
     print(f"\nNext, the same from a table:   kstonet fit {folder / 'demo.csv'} --target price --holdout 0.2")
 
 

@@ -7,14 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._words import readable_bytes
 from kstonet.gram import Gram, Kernel, LowRank, RegularisedGram, make_gram
+from kstonet.gram.expansion import Expansion
+from kstonet.gram.footprint import matrices_bytes
 from kstonet.gram.kernels import RBF
 from kstonet.gram.making import AUTO, GramFactory
+from kstonet.gram.memory import GramTooLargeError
 from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, dense_fits, memory_limit
 from kstonet.layers.ridge import RidgeMap
 from kstonet.layers.structured_ridge import StructuredRidgeMap
 from kstonet.scaling import Scaler
 from kstonet.targets import Targets, TargetsKind
+
+SAMPLED = 200  # training rows that a model keeps to average over; root mean squares are then known to about 5 %
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,19 @@ class Grams:
             fits = chosen != "dense" or self.device is not None or dense_fits(len(self.X), self.max_memory)
         if not fits:
             self.new(RBF())
+
+    def require_together(self, groups: int, *, pairwise: bool, squared: bool) -> None:
+        """Raise before the first of several dense matrices is made that they do not all fit."""
+        if self.chosen(pairwise=pairwise, squared=squared) != "dense" or self.device is not None or groups == 1:
+            return
+        n, limit = len(self.X), memory_limit(self.max_memory)
+        needed = matrices_bytes(n, squared=squared, groups=groups)
+        if needed > limit:
+            raise GramTooLargeError(
+                f"{groups} dense kernel matrices of n={n:,} rows need {readable_bytes(needed)} together; the limit is "
+                f"{readable_bytes(limit)} ({'max_memory' if self.max_memory else '80 % of what is available'}). Give the units "
+                "fewer different kernels, use fewer rows or solver='low_rank', or a larger max_memory if the machine has it."
+            )
 
     def new(self, kernel: Kernel, *, squared: bool = False) -> Gram:
         """A Gram that is not held, for a first layer with or without a squared loss."""
@@ -192,6 +211,20 @@ class Problem:
             device=grams.device,
             max_memory=grams.max_memory,
         )
+
+    def some_rows(self, expansion: Expansion) -> np.ndarray | None:
+        """Some of the standardised rows, drawn by their weights; None where X holds kernel values.
+
+        Where the first layer keeps the same rows, it is that array: a file holds it once.
+        """
+        if self.rows.pairwise:
+            return None
+        n, weights = len(self.X), self.weights
+        if n <= SAMPLED:
+            return next((part.basis for part in expansion.parts if np.array_equal(part.basis, self.X)), self.X)
+        share = None if weights is None else weights / weights.sum()
+        chosen = np.random.default_rng(0).choice(n, SAMPLED, replace=False, p=share)
+        return np.asarray(self.X[np.sort(chosen)])
 
     def with_validation(self, rows: Rows) -> Problem:
         """The problem with rows to watch."""

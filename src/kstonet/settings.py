@@ -10,6 +10,7 @@ import numpy as np
 
 from kstonet._checks import require
 from kstonet.gram import Gram, Kernel, Plan, make_kernel
+from kstonet.gram.footprint import Workload
 from kstonet.gram.planning import plan_training
 from kstonet.iro import IROSettings, scheduled
 from kstonet.layers import UPPER_LAYERS
@@ -53,7 +54,7 @@ class FirstLayerSettings(Protocol):
         """Settings of the loop that belong to this layer and change with the iteration."""
         ...
 
-    def plan(self, grams: Grams, units: int, iterations: int, averages: int) -> Plan | None:
+    def plan(self, grams: Grams, work: Workload, iterations: int) -> Plan | None:
         """What a training on these Grams will hold and cost; None for a layer without a kernel matrix."""
         ...
 
@@ -77,19 +78,26 @@ class KernelLayerSettings:
         """C may be a function of the iteration."""
         return {"C": self.C} if callable(self.C) else {}
 
-    def plan(self, grams: Grams, units: int, iterations: int, averages: int) -> Plan:
+    def plan(self, grams: Grams, work: Workload, iterations: int) -> Plan:
         """The Gram that serves this loss, its memory and its time."""
+        own = replace(work, squared=self.loss == "squared", groups=max(work.groups, self._groups()))
+        n, p = grams.X.shape
         return plan_training(
-            *grams.X.shape,
-            squared=self.loss == "squared",
-            units=units,
+            n,
+            p,
+            own,
             iterations=iterations,
-            averages=averages,
             solver=grams.solver,
             pairwise=isinstance(self.kernel, str) and self.kernel == "precomputed",
             device=grams.device,
             max_memory=grams.max_memory,
         )
+
+    def _groups(self) -> int:
+        """How many matrices the values for the units ask for, as far as these are known before there are rows."""
+        several = [self.kernel, self.gamma, *([self.C] if self.loss == "squared" else [])]
+        lists = [list(value) for value in several if not isinstance(value, str) and np.ndim(value) == 1]
+        return len({tuple(map(repr, values)) for values in zip(*lists, strict=False)}) or 1
 
     def build(self, problem: Problem, units: int) -> KernelLayer | RidgeLayer:
         """One Gram per distinct kernel."""
@@ -101,6 +109,7 @@ class KernelLayerSettings:
         members: dict[Kernel, list[int]] = {}
         for unit, kernel in enumerate(self.kernels(problem, units)):
             members.setdefault(kernel, []).append(unit)
+        problem.grams.require_together(len(members), pairwise=problem.rows.pairwise, squared=False)
         groups = tuple(UnitGroup(problem.grams.of(kernel), np.array(own)) for kernel, own in members.items())
         return KernelLayer(groups, first_C, epsilon, tol=self.tol)
 
@@ -112,6 +121,7 @@ class KernelLayerSettings:
         values = per_unit("C", self.C, units).tolist()
         for unit, pair in enumerate(zip(self.kernels(problem, units), values, strict=True)):
             members.setdefault(pair, []).append(unit)
+        problem.grams.require_together(len(members), pairwise=problem.rows.pairwise, squared=True)
         groups = tuple(UnitGroup(problem.grams.of(kernel, squared=True), np.array(own)) for (kernel, _), own in members.items())
         maps = tuple(problem.grams.ridge_map(kernel, 1.0 / C, problem.weights) for kernel, C in members)
         return RidgeLayer(groups, maps)
@@ -143,7 +153,7 @@ class LinearLayerSettings:
         """There are none."""
         return {}
 
-    def plan(self, grams: Grams, units: int, iterations: int, averages: int) -> None:
+    def plan(self, grams: Grams, work: Workload, iterations: int) -> None:
         """There is none."""
 
     def _gram(self, problem: Problem) -> Gram:
@@ -207,9 +217,15 @@ class TrainingSettings:
         """The settings of the loop, with the schedules of the first layer."""
         return replace(self.iro, **self.first.schedules())
 
-    def plan(self, grams: Grams) -> Plan | None:
-        """What a training on these Grams will hold and cost."""
-        return self.first.plan(grams, self.hidden_layer_sizes[0], self.max_iter * self.n_chains, self.n_average * self.n_chains)
+    def plan(self, grams: Grams, work: Workload | None = None) -> Plan | None:
+        """What a training on these Grams will hold and cost; ``work`` says what is done beside it."""
+        own = replace(
+            work or Workload(squared=False),
+            units=self.hidden_layer_sizes[0],
+            averages=self.n_average * self.n_chains,
+            intervals=self.residuals is not None,
+        )
+        return self.first.plan(grams, own, self.max_iter * self.n_chains)
 
     def new_network(self, problem: Problem) -> Network:
         """The network before its first refit."""

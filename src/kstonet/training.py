@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from kstonet.checkpoint import Iterate, Run
-from kstonet.gram.expansion import Expansion
 from kstonet.initialisation import TrainingRows
 from kstonet.iro import IROState, iro
 from kstonet.layers.activations import get_activation
@@ -24,8 +23,6 @@ from kstonet.settings import TrainingSettings
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import TrainingEnd
 from kstonet.uncertainty.network import NetworkUncertainty
-
-SAMPLED = 200  # training rows that a model keeps to average over; root mean squares are then known to about 5 %
 
 
 @dataclass(frozen=True)
@@ -103,6 +100,7 @@ class _Training:
         self.starts: Sequence[IROState] | None = None if resumption is None else resumption.states
         self.finished: list[IROState] = []  # the iterates that predictions average, of chains that are done
         self.recent: deque[IROState] = deque(maxlen=settings.n_average)  # of the chain that runs
+        self._rest_after: int | None = None
         self._watch: Callable[[Network], dict[str, float]] | None = None
 
     def train(self) -> TrainedNetwork:
@@ -142,8 +140,12 @@ class _Training:
         problem, settings = self.problem, self.settings
         rng = np.random.default_rng([settings.seed, chain] if chain else settings.seed)
         rows = TrainingRows(problem.X, self.inputs, problem.outputs, problem.weights)
-        fitted, latents = problem.targets.start(rng, new.network, rows, get_activation(settings.activation))
-        return IROState(0, fitted, latents, dict(rng.bit_generator.state))
+        activation = get_activation(settings.activation)
+        fitted, latents = problem.targets.start(rng, new.network, rows, activation)
+        if chain == 0:
+            limits = settings.loop, settings.max_iter, settings.seed
+            self._rest_after = problem.targets.rest_after(new.network, rows, activation, *limits)
+        return IROState(0, fitted, latents, dict(rng.bit_generator.state), rest_after=self._rest_after)
 
     def _run_chains(self) -> None:
         starts = self.starts or [self._new()] * self.settings.n_chains
@@ -225,7 +227,7 @@ class _Training:
             chosen=self.settings.chosen,
             choice=self.settings.choice,
             plan=None if self.plan is None else self.plan.after(self.problem.grams.held.values()),
-            sample=_sample(self.problem, expansion),
+            sample=self.problem.some_rows(expansion),
         )
 
     def _exact(self, states: Sequence[IROState]) -> list[IROState]:
@@ -277,21 +279,6 @@ def _validation(
 ) -> dict[str, float]:
     prediction = forward_above(network.uppers, first)[-1]
     return {"validation_loss": network.head.loss(prediction, outputs), "validation_score": score(prediction, outputs)}
-
-
-def _sample(problem: Problem, expansion: Expansion) -> np.ndarray | None:
-    """Some of the training rows, drawn by their weights; None where X holds kernel values.
-
-    Where the first layer keeps the same rows, it is that array: a file holds it once.
-    """
-    if problem.rows.pairwise:
-        return None
-    n, weights = len(problem.X), problem.weights
-    if n <= SAMPLED:
-        return next((part.basis for part in expansion.parts if np.array_equal(part.basis, problem.X)), problem.X)
-    share = None if weights is None else weights / weights.sum()
-    chosen = np.random.default_rng(0).choice(n, SAMPLED, replace=False, p=share)
-    return np.asarray(problem.X[np.sort(chosen)])
 
 
 def _note_shape(sizes: tuple[int, ...], outputs: int) -> None:

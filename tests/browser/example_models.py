@@ -28,7 +28,7 @@ def houses(n, random_state):
 
 
 def prices(n=1200, random_state=0):
-    """Old and new houses are dear, those in between are not; what a house can fetch has a floor and a ceiling."""
+    """Old and new houses are expensive, those in between are not; what a house can fetch has a floor and a ceiling."""
     frame, rng = houses(n, random_state)
     place = frame.district.map({"harbour": 2.4, "old town": 2.9, "north": 1.6, "hills": 3.2, "station": 1.9})
     worth = (frame.area - 96) / 19 + place - 3.75 + 3.6 * np.abs(frame.age / 110 - 0.5)

@@ -193,6 +193,9 @@ def test_the_table_filters_by_text_condition_and_switch(page):
     box.send_keys("district = hills")
     assert set(column(page, "district")) == {"hills"}
     box.clear()
+    box.send_keys("colour = red")
+    assert "No column has that name; the columns are" in page.find_element(By.CSS_SELECTOR, "output.shown").text
+    box.clear()
     box.send_keys(Keys.SPACE, Keys.BACKSPACE)
     assert len(rows(page)) == every
     page.find_element(By.CSS_SELECTOR, "input.flagged").click()
@@ -244,6 +247,17 @@ def test_no_screen_scrolls_sideways(page, width):
     assert script(
         page, "return [...document.querySelectorAll('svg')].every((svg) => svg.getBoundingClientRect().right <= innerWidth)"
     )
+
+
+def test_words_are_read_on_a_phone_and_wide_tables_show_that_they_scroll(page):
+    resize(page, 390)
+    settle(page)
+    widths = "return [...document.querySelectorAll('#scores td:last-child:not(.number)')].map((cell) => cell.offsetWidth)"
+    assert min(script(page, widths), default=999) >= 14 * 12  # many words of a size, not a word a line
+    wide = "return [...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth)"
+    shadows = f"{wide}.map((box) => getComputedStyle(box).backgroundImage)"
+    assert len(script(page, shadows)) > 0
+    assert all("gradient" in shadow for shadow in script(page, shadows))
 
 
 CONTRAST = """

@@ -176,13 +176,35 @@ def test_missing_values_are_replaced_as_in_predict(where: str, tmp_path: Path) -
     assert_predicts(model, exported(model, tmp_path), new)
 
 
-def test_models_of_categories_are_refused_with_a_remedy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
+def test_categories_are_an_input_of_text(tmp_path: Path, missing: bool) -> None:
     pandas = pytest.importorskip("pandas")
-    X, Y, _ = problem(30, 1)
-    table = pandas.DataFrame({"x": X[:, 0], "colour": ["red", "blue", "green"] * 10})
-    model = KStoNetRegressor((2,), tuning="none", **FAST).fit(table, Y[:, 0])
-    with pytest.raises(TypeError, match=r"fitted on categories \(columns 'colour'\).*TableEncoder, fit a model on the matrix"):
-        exported(model, tmp_path)
+    X, Y, new = problem(40, 2)
+    rng = np.random.default_rng(0)
+
+    def table(X: np.ndarray, more: list[str]) -> Any:
+        colours, codes = rng.choice(["red", "blue", *more], len(X)), rng.choice([7, 8], len(X)).astype(str)
+        columns = {"x": X[:, 0], "colour": colours.astype(object), "big": X[:, 1] > 0, "code": pandas.Categorical(codes)}
+        return pandas.DataFrame(columns | {"z": X[:, 1]})
+
+    train, test = table(X, []), table(new, ["green"])  # a category that the training rows did not have
+    if missing:
+        for frame in (train, test):
+            frame.loc[::5, "colour"] = None
+            frame.loc[::4, "x"] = np.nan
+    model = KStoNetRegressor((2,), tuning="none", **FAST).fit(train, Y[:, 0] + 3 * train["x"].isna())
+    session = exported(model, tmp_path, dtype="float64")
+    properties = session.get_modelmeta().custom_metadata_map
+    names, texts = json.loads(properties["feature_names"]), json.loads(properties["category_names"])
+    assert (names, texts) == (["x", "big", "z"], ["colour", "code"])
+    given = {"X": test[names].to_numpy(dtype=np.float64), "categories": test[texts].astype(object).fillna("").to_numpy()}
+    mean, std = session.run(["mean", "std"], given)
+    expected = model.predict(test, return_std=True)
+    np.testing.assert_allclose(mean, expected[0], rtol=1e-9)
+    np.testing.assert_allclose(std, expected[1], rtol=1e-7)
+    alone = KStoNetRegressor((2,), tuning="none", **FAST).fit(train[["colour"]], Y[:, 0])
+    (found,) = exported(alone, tmp_path).run(["mean"], {"categories": given["categories"][:, :1]})
+    np.testing.assert_allclose(found, alone.predict(test[["colour"]]), rtol=1e-9)
 
 
 def test_constant_units_and_empty_margin_sets(tmp_path: Path) -> None:

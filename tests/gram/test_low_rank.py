@@ -6,6 +6,7 @@ from contract import GAMMA, GramContract, rbf
 from sklearn.svm import SVR
 
 from kstonet.gram import GramTooLargeError, LowRank, LowRankGram, StructuredGram, make_gram, make_kernel
+from kstonet.gram.footprint import Workload
 from kstonet.gram.landmarks import Landmarks
 from kstonet.gram.leaves import LeafPart, LeafTree
 from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, plan_training
@@ -286,11 +287,11 @@ def test_less_memory_means_smaller_leaves_first():
 
 
 def test_plans_say_what_and_why():
-    plan = plan_training(100_000, 10, squared=True, units=20, iterations=12, averages=6, max_memory=8e9)
+    plan = plan_training(100_000, 10, Workload(squared=True, units=20, averages=6), iterations=12, max_memory=8e9)
     assert plan.approximate
     assert "landmarks" in str(plan)
     assert "100,000 rows" in str(plan)
-    dense = plan_training(1_000, 10, squared=True, units=20, iterations=12, averages=6, max_memory=8e9)
+    dense = plan_training(1_000, 10, Workload(squared=True, units=20, averages=6), iterations=12, max_memory=8e9)
     assert not dense.approximate
     assert dense.bytes < plan.bytes
     assert dense.seconds < plan.seconds

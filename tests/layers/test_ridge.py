@@ -147,6 +147,9 @@ def test_a_matrix_that_is_no_kernel_is_refused():
         def columns(self, indices):
             return -np.eye(5)[:, indices]
 
+        def diagonal(self):
+            return -np.ones(5)
+
     with pytest.raises(np.linalg.LinAlgError, match="not positive semi-definite"):
         RidgeMap(NoKernel(), 0.1).solve(Y[:5], None)
 
@@ -156,9 +159,9 @@ def test_the_map_is_made_once(monkeypatch):
     made = []
     original = CholeskyFactor.of
 
-    def counted(matrix, ridge):
+    def counted(matrix, ridge, **options):
         made.append(len(matrix))
-        return original(matrix, ridge)
+        return original(matrix, ridge, **options)
 
     monkeypatch.setattr(ridge_module.CholeskyFactor, "of", counted)
     KStoNetRegressor(tuning="none", **FAST, C=2.0).fit(X, Y[:, 0])

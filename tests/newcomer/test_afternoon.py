@@ -1,10 +1,12 @@
 """The first afternoon of a stranger: files with every kind of dirt, and what the command line says of each.
 
-The points are those of a session in which the command line was tried on real tables; every test is one of them.
+The points are those of a session in which the command line was tried on real tables. ``points.py`` lists them, with the test
+that proves each.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -126,16 +128,37 @@ def test_a_result_that_cannot_be_written_is_not_lost(type_, houses):
 
 def test_the_cost_is_said_before_the_training(type_, houses):
     said = fit(type_, *CLEAN).stderr
-    assert said.index("of memory") < said.index("Trained")
+    assert said.index("80 rows, ") < said.index("of memory") < said.index("Trained")
     assert "intervals" in said.split("Trained")[1].split("\n")[0]
 
 
+def test_a_long_training_is_measured_on_a_few_rows(monkeypatch):
+    from kstonet.cli import estimate
+
+    monkeypatch.setattr(estimate, "PROBES", (20, 40))
+    monkeypatch.setattr(estimate, "WORTH_MEASURING", 50)
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    model = kstonet.KStoNetRegressor(tuning="none", max_iter=2, random_state=0)
+    said = estimate.forecast(model, X, X[:, 0])
+    assert re.search(r"of memory for the kernel matrix, roughly [\d.]+ s \(from fits on 20 and 40 rows\)", said)
+    assert "Faster" not in said
+    monkeypatch.setattr(estimate, "LONG", 0.0)
+    assert "Faster: --rows 2000 trains on a sample, --tuning none" in estimate.forecast(model, X, X[:, 0])
+
+
+def test_the_bar_counts_the_intervals(type_, houses):
+    lines = [line for line in fit(type_, *CLEAN).stderr.splitlines() if line.startswith("[training]")]
+    assert [re.search(r"\d/\d", line)[0] for line in lines] == ["1/4", "2/4", "3/4", "4/4"]
+    assert ", then intervals" in lines[0]
+    assert "intervals prepared" in lines[-1]
+
+
 def test_the_model_works_in_python(type_, houses):
-    fit(type_, "--impute", "--drop", "sold", "--drop", "remark", "--id", "id")
+    """The table as it was trained on: with dates, the names of the rows, free text and the target."""
+    fit(type_, *CLEAN)
     expected = json.loads(type_("predict houses.kstonet houses.csv --json").stdout)["predictions"]
     model = kstonet.load("houses.kstonet")
-    frame = pd.read_csv("houses.csv")[list(model.feature_names_in_)]
-    np.testing.assert_allclose(model.predict(frame), [row["mean"] for row in expected])
+    np.testing.assert_allclose(model.predict(pd.read_csv("houses.csv")), [row["mean"] for row in expected])
 
 
 def test_a_search_is_a_short_table(type_, houses):
@@ -144,6 +167,23 @@ def test_a_search_is_a_short_table(type_, houses):
     assert len(result.stdout.splitlines()) < 25
     assert len(result.stderr.splitlines()) < 40
     assert "The best 10 of" in result.stdout
+
+
+def test_the_command_line_reaches_every_parameter(type_, houses):
+    from kstonet.cli.training import parse_settings
+
+    reached = [name for name in kstonet.KStoNetRegressor().get_params() if name not in ("callback", "verbose")]
+    assert len(parse_settings([f"{name}=1" for name in reached])) == len(reached)
+    fit(type_, *CLEAN, "--kernel", "laplacian", "--set", "penalty=mcp", "--set", "n_chains=2", "--set", "standardize=false")
+    model = kstonet.load("houses.kstonet")
+    assert (model.kernel, model.penalty, model.n_chains, model.standardize) == ("laplacian", "mcp", 2, False)
+
+
+def test_several_targets(type_, houses):
+    fit(type_, *CLEAN, target="price,living area", code=2)  # a target must not be missing
+    houses.dropna().to_csv("whole.csv", index=False)
+    fit(type_, *CLEAN, table="whole.csv", target="price,living area")
+    assert type_("predict whole.kstonet whole.csv").stdout.startswith("id,price_mean,price_std,price_lower_95,price_upper_95,")
 
 
 def test_all_columns_at_once_and_a_command_that_works(type_, houses):
@@ -168,6 +208,14 @@ def test_ids_stay_beside_predictions(type_, houses):
     assert lines[1].startswith(f"5001,{houses['city'][0]},")
 
 
+def test_the_report_names_rows_by_their_ids(type_, houses):
+    fit(type_, *CLEAN)
+    type_("report houses.kstonet houses.csv")
+    with open("report.html", encoding="utf-8") as file:
+        hardest = file.read().partition('id="hardest"')[2].partition("</section>")[0]
+    assert re.search(r">50[0-7]\d<", hardest)
+
+
 def test_excel(type_, houses, tmp_path):
     pytest.importorskip("openpyxl")
     houses.drop(columns=["sold", "remark"]).to_excel(tmp_path / "houses.xlsx", index=False)
@@ -190,13 +238,19 @@ def test_calibration_needs_new_rows(type_, houses, tmp_path):
     type_(["fit", "train.csv", "-t", "price", "--max-iter", "2", "--kernel", "rbf", *CLEAN, "-o", "m.kstonet"])
     assert "are rows the model was fitted on" in type_("calibrate m.kstonet train.csv -o c.kstonet", 2).stderr
     type_("calibrate m.kstonet new.csv -o c.kstonet")
+    houses.tail(3).to_csv(tmp_path / "three.csv", index=False)
+    said = type_("calibrate m.kstonet three.csv -o d.kstonet").stderr
+    assert "3 rows cannot tell more than 75% intervals; wider ones are infinite" in said
 
 
 def test_messages(type_, houses):
     fit(type_, *CLEAN)
     assert "a model file comes first" in type_("predict houses.csv houses.csv", 2).stderr
+    assert "a model file comes first" in type_("info houses.csv", 2).stderr
+    assert "say which column to predict: --target COLUMN; the table has 'id'," in type_("fit houses.csv", 2).stderr
     assert "must lie strictly between 0 and 1" in type_("predict houses.kstonet houses.csv --coverage 90", 2).stderr
     assert "its name" in type_("predict houses.kstonet houses.csv -o out.ods", 2).stderr
+    assert "is named like a table, but a model is written" in fit(type_, *CLEAN, "-o", "x.xlsx", code=2).stderr
     X = np.random.default_rng(0).normal(size=(30, 2))
     model = kstonet.KStoNetRegressor(tuning="none", max_iter=2, random_state=0).fit(X, X[:, 0])
     with pytest.raises(ValueError, match=r"coverage='90%' must lie strictly between 0 and 1"):
@@ -209,6 +263,54 @@ def test_messages(type_, houses):
 
     with pytest.raises(ValueError, match="y=None: a report compares"):
         build_report(model, X, None)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (pd.date_range("2024-01-01", periods=30), r"column 'when' holds dates or times such as '2024-01-01.*--dates"),
+        (
+            [f"2024-01-{day:02d}" for day in range(1, 31)],
+            r"column 'when' holds dates or times such as '2024-01-01'; replace it",
+        ),
+        ([f"name {i}" for i in range(30)], r"column 'when' holds 30 different values such as 'name 0'.*leave the column out"),
+        ([[1, 2]] * 30, r"column 'when' holds \[1, 2\] of type list; replace it"),
+    ],
+    ids=["dates", "text of dates", "names", "lists"],
+)
+def test_columns_in_python_are_named(column, said):
+    table = pd.DataFrame({"area": np.arange(30.0), "when": column})
+    with pytest.raises(ValueError, match=said):
+        kstonet.KStoNetRegressor().fit(table, table["area"])
+
+
+@pytest.mark.parametrize("name", ["KStoNetRegressor", "StoNetRegressor", "MultiTargetSVR"])
+def test_too_large_a_matrix_recommends_what_the_estimator_has(name):
+    model = getattr(kstonet, name)()
+    model.set_params(max_memory=1000, **({"kernel": "rbf"} if name == "StoNetRegressor" else {}))
+    if "solver" in model.get_params():
+        model.set_params(solver="dense")
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    with pytest.raises(kstonet.GramTooLargeError) as error:
+        model.fit(X, X[:, 0])
+    advised = set(re.findall(r"(\w+)=", str(error.value))) - {"n"}
+    assert advised <= set(model.get_params()), str(error.value)
+
+
+def test_the_demo_ends_in_a_picture_and_the_next_command(type_, capsys):
+    started = time.process_time()
+    from kstonet import demo
+
+    demo.main(["--folder", "."])
+    assert time.process_time() - started < 30.0
+    said = capsys.readouterr().out
+    ours, theirs = map(float, re.search(r"K-StoNet ([\d.]+), scikit-learn's SVR ([\d.]+)", said).groups())
+    assert ours < 0.9 * theirs
+    if find_spec("matplotlib"):
+        assert os.path.getsize("demo.png") > 10_000
+    command = said.rstrip().splitlines()[-1].rpartition("kstonet ")[2]
+    assert "--holdout" in command
+    type_(f"{command} --tuning none --max-iter 2")
 
 
 def test_the_demo_has_help():
@@ -235,3 +337,5 @@ def test_from_a_table_to_a_report_in_four_commands(type_, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "Where 90 % intervals cover" in page
     assert "choice of the settings" in page
+    times = page.partition("Where the time of the training went")[2].partition("</table>")[0]
+    assert ">intervals</th>" in times

@@ -16,8 +16,9 @@ CELLS = (
     """
 import numpy as np
 from kstonet import KStoNetClassifier, KStoNetRegressor
-X = np.random.default_rng(0).normal(size=(80, 2))
-y = np.sin(X[:, 0])
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 2))
+y = np.sin(X[:, 0]) + 0.2 * rng.normal(size=80)
 """,
     "KStoNetRegressor(random_state=0)",
     "KStoNetRegressor(random_state=0, verbose=1).fit(X, y)",
@@ -64,7 +65,7 @@ def test_a_model_that_is_not_fitted_has_no_facts(outputs):
 
 def test_a_regressor_shows_score_intervals_and_choice(outputs):
     shown = re.sub(r"<style>.*?</style>", "", html_of(outputs[2]), flags=re.DOTALL)
-    for fact in ("80 rows, ", "R² 0.9", "95% intervals reach about −", "kernel ", "leave-one-out error"):
+    for fact in ("80 rows, ", "R² 0.", "95% intervals reach about −", "kernel ", "leave-one-out error"):
         assert fact in shown.partition("kstonet-fitted")[2]
 
 

@@ -61,6 +61,10 @@ def test_settings_that_matter_are_named(numeric):
     tight = KStoNetRegressor(tuning="none", epsilon=1e-6, residuals="training", **few).fit(X, y)
     found = titles(general_cautions(read_subject(tight, X_test, y_test, **NOTHING)))
     assert {"Nearly all training rows are support vectors", "Intervals from training residuals"} <= found
+    squared = KStoNetRegressor(tuning="none", loss="squared", residuals=None, **few).fit(X, y)  # needs all rows anyway
+    assert "Nearly all training rows are support vectors" not in titles(
+        general_cautions(read_subject(squared, X_test, y_test, **NOTHING))
+    )
     loose = KStoNetRegressor(tuning="none", epsilon=1.0, residuals=None, **few).fit(X, y)
     found = titles(general_cautions(read_subject(loose, X_test, y_test, **NOTHING)))
     assert "No intervals" in found

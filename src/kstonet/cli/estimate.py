@@ -13,15 +13,14 @@ from sklearn.utils import _safe_indexing
 
 from kstonet._progress import duration
 from kstonet._words import counted, readable_bytes
-from kstonet.gram import DenseGram
+from kstonet.gram.footprint import matrices_bytes
 from kstonet.gram.memory import available_memory
+from kstonet.gram.planning import LARGEST_INVERSE
 
 WORTH_MEASURING = 2_000  # rows: a training on fewer takes less than a minute
 PROBES = (250, 500)  # rows
 EXPONENTS = (1.0, 2.0)  # of the work in the rows: what is cubic in them has its limits
 LONG = 120.0  # seconds from which a faster way is worth a word
-INVERSE_BYTES = 24  # per pair of rows, while a squared loss inverts its matrix
-LARGEST_INVERSE = 12_000
 
 
 def memory_needed(n: int) -> int:
@@ -31,9 +30,9 @@ def memory_needed(n: int) -> int:
     --------
     >>> from kstonet._words import readable_bytes
     >>> readable_bytes(memory_needed(1_000))
-    '44.1 MB'
+    '20.0 MB'
     """
-    return DenseGram.bytes_needed(n) + (INVERSE_BYTES * n * n if n <= LARGEST_INVERSE else 0)
+    return matrices_bytes(n, squared=n <= LARGEST_INVERSE)
 
 
 def seconds_needed(model: Any, X: Any, y: np.ndarray, seed: int = 0) -> float:
@@ -75,7 +74,7 @@ def forecast(model: Any, X: Any, y: np.ndarray, seed: int = 0) -> str:
     >>> import numpy as np
     >>> from kstonet import KStoNetRegressor
     >>> forecast(KStoNetRegressor(), np.zeros((100, 2)), np.zeros(100))
-    'about 480.0 kB of memory for the kernel matrix'
+    'about 200.0 kB of memory for the kernel matrix'
     """
     needed, there = memory_needed(len(X)), available_memory()
     said = f"about {readable_bytes(needed)} of memory for the kernel matrix"

@@ -61,7 +61,7 @@ PARAMETERS = {
 @options.reads_tables
 def fit(
     table: options.TableArgument,
-    target: options.TargetOption,
+    target: options.TargetOption = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Model file.", show_default="TABLE, as .kstonet")
     ] = None,
@@ -157,7 +157,7 @@ def fit(
 @options.reads_tables
 def tune(
     table: options.TableArgument,
-    target: options.TargetOption,
+    target: options.TargetOption = None,
     over: Annotated[
         list[Tunable], typer.Option(help="Parameter to choose; may be repeated. scales: one length scale per column.")
     ] = [Tunable.C, Tunable.gamma],  # noqa: B006

@@ -16,6 +16,7 @@ from kstonet._words import counted, quoted, readable_bytes, some
 from kstonet.cli import options
 from kstonet.cli.output import grid, session, titled
 from kstonet.cli.scores import TITLES
+from kstonet.cli.stored import refuse_table
 from kstonet.cli.training import ChosenValues, choice_of, plain
 from kstonet.estimators.display import INTERVALS
 from kstonet.persistence import read_metadata
@@ -31,6 +32,7 @@ def info(
 ) -> None:
     """Describe the content of a model file."""
     with session(as_json=json, debug=debug) as output:
+        refuse_table(model)
         loaded, metadata = kstonet.load(model), read_metadata(model) or {}
         history, chosen = getattr(loaded, "history_", []), choice_of(loaded)
         values: dict[str, Any] = {

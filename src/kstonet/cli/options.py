@@ -59,7 +59,7 @@ TableArgument = Annotated[
 ]
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by 'kstonet fit'.")]
 TargetOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--target",
         "-t",

@@ -10,7 +10,7 @@ from pathlib import Path
 from kstonet._files import destination
 from kstonet._words import quoted, readable_bytes
 from kstonet.cli.output import Output
-from kstonet.cli.tables import STDIN, column_names, format_of, require_package
+from kstonet.cli.tables import FORMATS, STDIN, column_names, format_of, require_package
 from kstonet.persistence import read_metadata
 from kstonet.tables import InputError
 
@@ -52,22 +52,26 @@ def check_output(out: str, kind: str, inputs: Sequence[str | None] = (), *, forc
     if out == STDIN:
         return
     if kind == PREDICTIONS:
-        require_package(format_of(out))
+        require_package(format_of(out, written=True))
     path = destination(out, EXAMPLES[kind])
     _try_folder(path)
-    if force or not path.is_file():
+    if force:
         return
     read = [place for place in inputs if place not in (None, STDIN) and Path(place).exists()]
-    same = [place for place in read if os.path.samefile(place, path)]
+    same = [place for place in read if path.is_file() and os.path.samefile(place, path)]
     if same:
         raise InputError(
             f"--out {out!r} is a file that this command reads ({quoted(same)}); it would be replaced by the {kind}. Name "
             f"another file, such as {EXAMPLES[kind]!r}, or use --force."
         )
-    if path.stat().st_size and not IS[kind](path):
+    if path.is_file() and path.stat().st_size and not IS[kind](path):
         raise InputError(
             f"--out {out!r} exists ({readable_bytes(path.stat().st_size)}) and {NOT[kind]}; name another file, or use --force "
             "to replace it."
+        )
+    if kind != PREDICTIONS and path.suffix.lower() in FORMATS:
+        raise InputError(
+            f"--out {out!r} is named like a table, but a {kind} is written; name it such as {EXAMPLES[kind]!r}, or use --force."
         )
 
 

@@ -36,7 +36,8 @@ def serve(
         except OSError as error:
             raise InputError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port or --host.") from error
         place = f"http://{host}:{server.server_address[1]}"
-        output.say(f"Serving {model} on {place}; Ctrl-C ends it. Try: curl {place}/schema")
+        try_at = place.replace("0.0.0.0", "127.0.0.1")
+        output.say(f"Serving {model} on {place}; Ctrl-C ends it. Try: curl {try_at}/schema")
 
         def end(number: int, frame: Any) -> None:
             raise KeyboardInterrupt

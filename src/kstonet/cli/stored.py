@@ -38,7 +38,7 @@ class StoredModel:
 
         ``target`` names the target of the latter, which the file does not know.
         """
-        _refuse_table(path)
+        refuse_table(path)
         model, metadata = kstonet.load(path), read_metadata(path) or {}
         names, known = getattr(model, "feature_names_in_", None), _target_in(metadata)
         if "table" in metadata:
@@ -105,10 +105,10 @@ def _target_in(metadata: dict[str, Any]) -> Target | None:
     return None if target is None else Target(**target | {"names": tuple(target.get("names", ()))})
 
 
-def _refuse_table(path: str) -> None:
+def refuse_table(path: str) -> None:
     """Say so where a table is given in place of a model."""
     if Path(path).suffix.lower() in FORMATS and Path(path).is_file():
         raise InputError(
-            f"{path!r} is a table, but a model file comes first: kstonet COMMAND MODEL TABLE. Train one with "
+            f"{path!r} is a table, but a model file comes first: kstonet COMMAND MODEL. Train one with "
             f"'kstonet fit {path} --target COLUMN'."
         )

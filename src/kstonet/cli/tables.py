@@ -62,8 +62,8 @@ class Reading:
     sheet: str | None = None
 
 
-def format_of(place: str, given: str | None = None) -> str:
-    """Format of a file: the given one, or the one of its suffix; standard input is CSV.
+def format_of(place: str, given: str | None = None, *, written: bool = False) -> str:
+    """Format of a file that is read or written: the given one, or the one of its suffix; standard input is CSV.
 
     Examples
     --------
@@ -80,10 +80,8 @@ def format_of(place: str, given: str | None = None) -> str:
     if suffix == ".xls":
         raise InputError(f"{place!r} is an Excel file of before 2007; save it as .xlsx or .csv.")
     if suffix not in FORMATS:
-        raise InputError(
-            f"the format of {place!r} is not clear from its name; let it end in {', '.join(FORMATS)}, or use --format"
-            f" {', '.join(NAMES[:-1])} or {NAMES[-1]}."
-        )
+        option = "" if written else f", or use --format {', '.join(NAMES[:-1])} or {NAMES[-1]}"
+        raise InputError(f"the format of {place!r} is not clear from its name; let it end in {', '.join(FORMATS)}{option}.")
     return FORMATS[suffix]
 
 
@@ -249,7 +247,7 @@ def require_package(kind: str) -> None:
 
 def write_table(table: pd.DataFrame, place: str) -> None:
     """Write a table to a file, in the format of its suffix, or to standard output ("-", CSV)."""
-    kind = format_of(place)
+    kind = format_of(place, written=True)
     if place == STDIN:
         table.to_csv(sys.stdout, index=False)
         return

@@ -42,7 +42,7 @@ def find_column(table: pd.DataFrame, wanted: str) -> str:
     return names[number - 1 if number > 0 else number]
 
 
-def find_columns(table: pd.DataFrame, wanted: str) -> list[str]:
+def find_columns(table: pd.DataFrame, wanted: str | None) -> list[str]:
     """The names of one column, or of several that are separated by commas.
 
     Examples
@@ -52,6 +52,8 @@ def find_columns(table: pd.DataFrame, wanted: str) -> list[str]:
     >>> find_columns(table, "a"), find_columns(table, "a,-2"), find_columns(table, "c, d")
     (['a'], ['a', 'b'], ['c, d'])
     """
+    if wanted is None:
+        raise InputError(f"say which column to predict: --target COLUMN; the table has {quoted(table.columns)}.")
     if "," not in wanted or wanted in table.columns:
         return [find_column(table, wanted)]
     names = [find_column(table, part.strip()) for part in wanted.split(",") if part.strip()]

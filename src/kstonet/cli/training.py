@@ -55,7 +55,7 @@ class Split:
 
 def split_table(
     table: pd.DataFrame,
-    wanted: str,
+    wanted: str | None,
     *,
     task: str = "auto",
     drop: list[str] | None = None,

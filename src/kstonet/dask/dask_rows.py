@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import dask
 import dask.array
 import dask.base
 import numpy as np
@@ -15,10 +16,8 @@ from distributed import Client, Future, KilledWorker
 from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.comm import CommClosedError
 
-import dask
-
 FAN_IN = 8  # results that one task adds
-POLL = 1.0  # seconds between two looks at the cluster while a result is awaited
+POLL = 1.0  # seconds after which the state of the cluster is examined while a result is awaited
 
 
 class ClusterLostError(ConnectionError):
@@ -150,9 +149,9 @@ class ClusterRows:
             except (FutureCancelledError, CommClosedError):
                 lost = True
             except TimeoutError:
-                if future.status not in ("pending", "cancelled", "lost"):
+                if future.status == "error":
                     raise  # the task itself
-                lost = future.status != "pending"
+                lost = future.status in ("cancelled", "lost")
             if not lost and self._usable():
                 healthy = time.monotonic()
             elif lost or time.monotonic() - healthy > self.timeout:

@@ -11,19 +11,17 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from kstonet import row_sums
 from kstonet.checkpoint import Run
-from kstonet.dask import partition
 from kstonet.dask.dask_rows import ClusterRows, current_client, is_collection, joined, lazily, partitions
-from kstonet.dask.partition import Group, Part, within
 from kstonet.dask.training import SAMPLE, ClusterTraining
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.kstonet import BaseKStoNet
-from kstonet.gram import Kernel, LowRank, Plan
-from kstonet.gram.landmarks import Landmarks
-from kstonet.gram.low_rank_options import RANK
+from kstonet.gram import LowRank, Plan
 from kstonet.problem import Grams, Problem, Rows
+from kstonet.row_sums import Group, Part, within
 from kstonet.scaling import Scaler
-from kstonet.settings import TrainingSettings, per_unit
+from kstonet.sum_layers import unit_groups
 from kstonet.targets import NumericTargets
 
 TIMEOUT = 120.0  # seconds without a usable cluster
@@ -98,7 +96,7 @@ class _DaskEstimator(BaseKStoNet):
         problem = self._problem_of(rows, parts, Rows(X_sample, y_sample, weights, indicators=shell._indicators))
         settings = shell._with_choice(shell._settings(), problem, None, Run())
         settings = replace(settings, seed=seed)
-        groups = _groups(problem, settings, self.solver)
+        groups = unit_groups(problem, settings, self.solver)
         training = ClusterTraining(rows, parts, n, problem, sample, settings, groups, _plan(n, problem, groups))
         self.trained_ = training.train(self.verbose)
         return self
@@ -133,11 +131,11 @@ class _DaskEstimator(BaseKStoNet):
     def _scalers(self, rows: ClusterRows, parts: Sequence[Any], sample: Rows, *, numeric: bool) -> list[Scaler]:
         """Of the features and, where they are numbers, of the targets; from two passes over all rows."""
         each = [numeric] * len(parts)
-        total, *sums = rows.combined(rows.each("moments", partition.sums, parts, each))
+        total, *sums = rows.combined(rows.each("moments", row_sums.sums, parts, each))
         means = tuple(one / total for one in sums)
         if not self.standardize:
             return [Scaler.identity(len(mean)) for mean in means]
-        squares = rows.combined(rows.each("moments", partition.squares, parts, [rows.shared(means)] * len(parts)))
+        squares = rows.combined(rows.each("moments", row_sums.squares, parts, [rows.shared(means)] * len(parts)))
         indicators = (sample.indicators, None)
         each_one = zip(means, squares, indicators, strict=False)
         return [Scaler.of_moments(mean, square / total, own) for mean, square, own in each_one]
@@ -259,7 +257,7 @@ class DaskKStoNetClassifier(_DaskEstimator, KStoNetClassifier):
     _local = KStoNetClassifier
 
     def _problem_of(self, rows: ClusterRows, parts: Sequence[Any], sample: Rows) -> Problem:
-        labels = rows.combined(rows.each("labels", partition.labels, parts), _union)
+        labels = rows.combined(rows.each("labels", row_sums.labels, parts), _union)
         check_classification_targets(labels)
         if len(labels) < 2:
             raise ValueError(f"y holds one class only, {labels.tolist()[0]!r}; a classifier needs at least two classes.")
@@ -330,26 +328,6 @@ def _encoded(part: Part, begin: int, shell: Any) -> Part:
 
 def _union(results: Sequence[np.ndarray]) -> np.ndarray:
     return np.unique(np.concatenate(results))
-
-
-def _groups(problem: Problem, settings: TrainingSettings, solver: Any) -> list[Group]:
-    """Landmarks for every distinct kernel, chosen on the sample."""
-    (units,) = settings.hidden_layer_sizes
-    given = solver if isinstance(solver, LowRank) else LowRank(leaf_rows=0)
-    rank = RANK if given.rank is None else given.rank
-    first: Any = settings.first
-    if callable(first.C):
-        raise ValueError("C is a function of the iteration, which loss='squared' does not take; give numbers.")
-    members: dict[tuple[Kernel, float], list[int]] = {}
-    for unit, pair in enumerate(zip(first.kernels(problem, units), per_unit("C", first.C, units).tolist(), strict=True)):
-        members.setdefault(pair, []).append(unit)
-    chosen: dict[Kernel, Landmarks] = {}
-    for kernel, _ in members:
-        if kernel.precomputed:
-            raise ValueError("kernel='precomputed' is not known on a Dask cluster, which has features; use another kernel.")
-        if kernel not in chosen:
-            chosen[kernel] = Landmarks.choose(problem.X, kernel, rank, given.tolerance, given.seed)
-    return [Group(kernel, chosen[kernel], 1.0 / C, np.array(own)) for (kernel, C), own in members.items()]
 
 
 def _plan(n: int, problem: Problem, groups: Sequence[Group]) -> Plan:

@@ -14,29 +14,33 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
 
+from kstonet import row_sums
 from kstonet._progress import write
 from kstonet.class_start import LATENT_NOISE, LEAST_RESIDUAL, class_latents, residual_share
-from kstonet.dask import partition
-from kstonet.dask.partition import FirstLayer, Group
-from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.gram.planning import Plan
-from kstonet.initialisation import TARGET_SHARE
 from kstonet.iro import IRORecord, scheduled
 from kstonet.layers.activations import get_activation
 from kstonet.layers.base import LayerUncertainty, UpperLayer
-from kstonet.layers.dense import SMALLEST_RESIDUAL, DenseLayer
+from kstonet.layers.dense import SMALLEST_RESIDUAL
 from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
-from kstonet.layers.margin import thinned
-from kstonet.layers.svr_uncertainty import MarginUncertainty
 from kstonet.network import forward_above
 from kstonet.problem import Problem
+from kstonet.row_sums import FirstLayer, Group
 from kstonet.settings import TrainingSettings, first_alpha
+from kstonet.sum_layers import (
+    Iterate,
+    NormalEquations,
+    expansion_of,
+    first_uncertainty,
+    head_uncertainty,
+    refitted_head,
+    start_combination,
+)  # fmt: skip
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
@@ -47,15 +51,6 @@ SAMPLE = 20_000  # rows that come to the client, of however many
 HIDDEN_SHARE = 5  # one in so many rows at most is hidden for the calibration
 CALIBRATION_ITERATIONS = 3  # the first forgets the hidden rows, the others predict them
 PADDING = 4096  # rows without weight, beside which no class is too rare to have a spread
-
-
-@dataclass(frozen=True)
-class Iterate:
-    """The network after an iteration: the first layer, the head, and for a regression the sums its head was fitted on."""
-
-    first: FirstLayer
-    head: UpperLayer
-    above: tuple[np.ndarray, ...]
 
 
 class ClusterTraining:
@@ -97,7 +92,7 @@ class ClusterTraining:
         self.ratio = NOISE_RATIO
         self.latent_noise: float | None = None
         self.history: list[dict[str, Any]] = []
-        self._solvers: dict[bool, tuple[list[Any], list[np.ndarray], float]] = {}
+        self._solvers: dict[bool, NormalEquations] = {}
 
     # -- passes --------------------------------------------------------------------------------------------------------------
 
@@ -107,41 +102,30 @@ class ClusterTraining:
         columns = (self.features, *beside, [shared] * len(self.features))
         return list(self.rows.each(name, _unpacked, [function] * len(self.features), *columns))
 
-    def _solver(self, hide: bool) -> tuple[list[Any], list[np.ndarray], float]:
-        """Factors of the normal equations of every group, means of the features, and the sum of the weights."""
+    def _solver(self, hide: bool) -> NormalEquations:
+        """The normal equations of the first layer."""
         if hide not in self._solvers:
-            sums, total = self.rows.combined(self._pass("normal", partition.normal_matrices, hide))
-            factors, means = [], []
-            for (matrix, ones), group in zip(sums, self.groups, strict=True):
-                mean = ones / float(total)
-                centred = matrix - np.outer(ones, mean)
-                centred.flat[:: len(centred) + 1] += group.ridge
-                factors.append(cho_factor(0.5 * (centred + centred.T), lower=True))
-                means.append(mean)
-            self._solvers[hide] = factors, means, float(total)
+            sums = self.rows.combined(self._pass("normal", row_sums.normal_matrices, hide))
+            self._solvers[hide] = NormalEquations(sums, self.groups)
         return self._solvers[hide]
 
     def _refitted(self, latents: Sequence[Any], head: UpperLayer, hide: bool) -> Iterate:
         """Step 2 of Algorithm 1: the layers' regressions, from sums over the rows."""
-        activation = None if self.classes else self.activation
-        passed = self._pass("sides", partition.right_sides, self.units, activation, hide, beside=(latents,))
-        sides, targets, above = self.rows.combined(passed)
-        factors, means, total = self._solver(hide)
-        centre = targets / total
-        weights, intercept = [], centre.copy()
-        for side, factor, mean, own in zip(sides, factors, means, self.units, strict=True):
-            solved = cho_solve(factor, side - total * np.outer(mean, centre[own]))
-            weights.append(solved.T)
-            intercept[own] -= mean @ solved
-        first = FirstLayer(self.units, tuple(weights), intercept)
-        if self.classes:
-            _, _, left_out = self._sampled(latents, first, hide)
-            counted = self._sample_weights(hide)
-            return Iterate(first, head.refit(left_out, self.problem.outputs, counted), ())
-        assert isinstance(head, DenseLayer)
-        pseudo = _pseudo_rows(above, self.m)
-        plain = replace(head, activation=get_activation("identity")).refit(*pseudo)
-        return Iterate(first, replace(plain, activation=self.activation), above)
+        passed = self._pass("sides", row_sums.right_sides, *self._what(hide), beside=(latents,))
+        return self._layers(self.rows.combined(passed), latents, head, hide)
+
+    def _what(self, hide: bool) -> tuple[Any, ...]:
+        """Of which sums are asked for: those of a regression above the first layer, too, where there is one."""
+        return self.units, None if self.classes else self.activation, hide
+
+    def _layers(self, sums: tuple[Any, ...], latents: Sequence[Any], head: UpperLayer, hide: bool) -> Iterate:
+        """The layers whose regressions have these sums."""
+        sides, targets, above = sums
+        first = self._solver(hide).first_layer(sides, targets)
+        if not self.classes:
+            return Iterate(first, refitted_head(head, above), above)
+        _, _, left_out = self._sampled(latents, first, hide)
+        return Iterate(first, head.refit(left_out, self.problem.outputs, self._sample_weights(hide)), ())
 
     def _sample_weights(self, hide: bool) -> np.ndarray | None:
         weights = self.problem.weights
@@ -153,9 +137,9 @@ class ClusterTraining:
 
     def _sampled(self, latents: Sequence[Any], first: FirstLayer, hide: bool) -> tuple[np.ndarray, ...]:
         """Latent, fitted and left-out values of the rows of the sample."""
-        factors, means, total = self._solver(hide)
-        solved = [(cho_solve(factor, np.eye(len(mean))), mean) for factor, mean in zip(factors, means, strict=True)]
-        passed = self._pass("sample", partition.sample_values, first, solved, total, hide, beside=(latents,))
+        solver = self._solver(hide)
+        arguments = first, solver.inverses(), solver.total, hide
+        passed = self._pass("sample", row_sums.sample_values, *arguments, beside=(latents,))
         found: tuple[np.ndarray, ...] = self.rows.combined(passed, _joined)
         return found
 
@@ -174,33 +158,19 @@ class ClusterTraining:
         shared = self.rows.shared((problem.scaler, problem.targets, mixtures))
         passed = self.rows.each("start", _start_moments, self.parts, [shared] * len(self.parts))
         count, total, products = self.rows.combined(passed)
-        mean = total / count
-        covariance = products / count - np.outer(mean, mean)
-        spread = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-        scale = 1.0 / np.where(spread > 1e-12, spread, 1.0)
-        signal, direction = np.arange(k, k + m), np.arange(k + m, k + 2 * m)
-        signs = np.ones(m)
-        for target in range(k):  # every target has units of both signs
-            along = covariance[target, signal] * scale[signal] * signs
-            if m > 1 and (np.all(along > 0) or np.all(along < 0)):
-                signs[np.abs(along).argmin()] *= -1.0
-        combination = np.zeros((k + 2 * m, m))
-        combination[signal, np.arange(m)] = TARGET_SHARE * signs * scale[signal]
-        combination[direction, np.arange(m)] = np.sqrt(1.0 - TARGET_SHARE**2) * scale[direction]
-        size = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", combination, covariance, combination), 0.0))
-        combination /= np.where(size > 1e-12, size, 1.0)
-        arguments = self.rows.shared((problem.scaler, problem.targets, mixtures, combination, -mean @ combination))
+        combination, constant = start_combination(float(count), total, products, k, m)
+        arguments = self.rows.shared((problem.scaler, problem.targets, mixtures, combination, constant))
         return list(self.rows.each("start", _started_latents, self.parts, [arguments] * len(self.parts)))
 
     def _started_classes(self, head: Any) -> Iterate:
         """The one-vs-rest machine of the first layer, as in :mod:`kstonet.class_start`."""
         targets: Any = self.problem.targets
-        passed = self.rows.each("classes", partition.class_weights, self.parts, [targets] * len(self.parts))
+        passed = self.rows.each("classes", row_sums.class_weights, self.parts, [targets] * len(self.parts))
         (share,) = self.rows.combined(passed)
         codes = np.append(np.arange(len(share)), np.zeros(PADDING, dtype=int))
         weights = np.append(share, np.zeros(PADDING))
         table = class_latents(self.rng, targets.contrasts(codes), weights, self.m, self.activation)[: len(share)]
-        latents = self._pass("start", partition.looked_up, table)
+        latents = self._pass("start", row_sums.looked_up, table)
         head = replace(head, least_residual=LEAST_RESIDUAL, residual_share=residual_share(head.n_outputs))
         start = self._refitted(latents, head, False)
         own, values, _ = self._sampled(latents, start.first, False)
@@ -215,7 +185,7 @@ class ClusterTraining:
 
     def _loss(self, now: Iterate) -> tuple[float, float]:
         """Loss of the head, and a typical residual."""
-        (total,) = self.rows.combined(self._pass("loss", partition.squared_errors, now.first, (now.head,)))
+        (total,) = self.rows.combined(self._pass("loss", row_sums.squared_errors, now.first, (now.head,)))
         loss = float(total) / self.n
         if not self.classes:
             return loss, max(float(np.sqrt(loss)), SMALLEST_RESIDUAL)
@@ -242,7 +212,10 @@ class ClusterTraining:
         chain = replace(loop.chain, temperature=temperature)
         draw = int(self.rng.integers(2**63)), self.n
         arguments = first, (head,), chain, scheduled(loop.step_size, iteration), draw
-        latents = self._pass("impute", partition.imputed, *arguments)
+        if not self.classes:  # the latent values are forgotten where they are drawn
+            passed = self._pass("impute", row_sums.imputed_sides, arguments, self._what(hide))
+            return self._layers(self.rows.combined(passed), (), head, hide), noise, []
+        latents = self._pass("impute", row_sums.imputed, *arguments)
         return self._refitted(latents, head, hide), noise, latents
 
     def train(self, verbose: int = 0) -> TrainedNetwork:
@@ -269,13 +242,7 @@ class ClusterTraining:
             write(f"[kstonet.dask] iteration {iteration:3d}  loss {loss:.4g}  {seconds:.1f} s\n")
 
     def _model(self, iterates: Sequence[Iterate]) -> TrainedNetwork:
-        parts = []
-        for k, group in enumerate(self.groups):
-            coef = np.stack([now.first.weights[k] @ group.landmarks.whitening.T for now in iterates])
-            used = self.sample[group.landmarks.indices]
-            parts.append(ExpansionPart(group.kernel, group.landmarks.basis, used, coef, group.units))
-        expansion = Expansion.of(parts, np.stack([now.first.intercept for now in iterates]))
-        settings = self.settings
+        settings, expansion = self.settings, expansion_of(self.groups, iterates, self.sample)
         return TrainedNetwork(
             scaler=self.problem.scaler,
             targets=self.problem.targets,  # type: ignore[arg-type]  # of one of the two kinds
@@ -286,6 +253,7 @@ class ClusterTraining:
             chosen=settings.chosen,
             choice=settings.choice,
             plan=self.plan,
+            sample=self.problem.some_rows(expansion),
         )
 
     # -- calibration ---------------------------------------------------------------------------------------------------------
@@ -294,13 +262,7 @@ class ClusterTraining:
         self, model: TrainedNetwork, iterates: Sequence[Iterate], residual: float, latents: Sequence[Any]
     ) -> TrainedNetwork:
         """The model with its uncertainty, and with a calibration on rows that the network has not seen."""
-        columns, ridges = {}, {}
-        for group in self.groups:
-            members = thinned(np.arange(group.landmarks.rank))
-            for unit in group.units.tolist():
-                columns[unit], ridges[unit] = members, np.full(len(members), group.ridge)
-        in_order = [tuple(values[unit] for unit in range(self.m)) for values in (columns, ridges)]
-        first = MarginUncertainty(model.expansion, in_order[0], {}, (None,) * len(self.groups), in_order[1])
+        first = first_uncertainty(self.groups, model.expansion)
         residuals = self.settings.residuals
         if self.classes:
             _, _, left_out = self._sampled(latents, iterates[-1].first, False)
@@ -312,14 +274,14 @@ class ClusterTraining:
             known += () if self.problem.weights is None else (self.problem.weights,)
             calibration: Any = ProbabilityCalibration(out_of_sample_temperature(*known), 1.0, known)
             return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
-        uppers = tuple((self._head_uncertainty(now),) for now in iterates)
+        uppers = tuple((head_uncertainty(now.head, now.above, self.n),) for now in iterates)
         found = NetworkUncertainty(model.expansion, first, uppers)
         now, predicted = iterates[-1], []
         for iteration in range(CALIBRATION_ITERATIONS):
             now, _, _ = self._iterated(now, residual, self.settings.max_iter + iteration, True)
             residual = self._loss(now)[1]
             if iteration:
-                passed = self._pass("predict", partition.hidden_outputs, now.first, (now.head,))
+                passed = self._pass("predict", row_sums.hidden_outputs, now.first, (now.head,))
                 predicted.append(self.rows.combined(passed, _joined)[0])
         X, outputs = self.problem.X[self.hidden], self.problem.outputs[self.hidden]
         weights = None if self.problem.weights is None else self.problem.weights[self.hidden]
@@ -327,28 +289,6 @@ class ClusterTraining:
         place = (self.groups[0].kernel, X) if residuals == "local" else None
         calibration = IntervalCalibration.of_residuals(outputs, moments, weights, place)
         return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
-
-    def _head_uncertainty(self, now: Iterate) -> Any:
-        """The head's, from the sums it was fitted on: of rows that stand for all, with the degrees of freedom of all."""
-        assert isinstance(now.head, DenseLayer)
-        psi, outputs, weights = _pseudo_rows(now.above, self.m)
-        found = replace(now.head, activation=get_activation("identity")).uncertainty(psi, outputs, weights)
-        used = 1 + (now.head.weights != 0).sum(axis=1)
-        factor = (len(psi) - used) / np.maximum(self.n - used, 1.0)
-        covariance = found.covariance * np.sqrt(factor[:, None, None, None] * factor[:, None])
-        return replace(found, covariance=covariance, noise=found.noise * factor, activation=self.activation)
-
-
-def _pseudo_rows(above: tuple[np.ndarray, ...], m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A few weighted rows (features, targets) with given sums and products: least squares cannot tell them from all rows."""
-    total, sums, products = above
-    mean = sums / total
-    covariance = products / total - np.outer(mean, mean)
-    values, vectors = eigh(0.5 * (covariance + covariance.T))
-    size = len(values)
-    steps = np.sqrt(size * np.maximum(values, 0.0))[:, None] * vectors.T
-    rows = np.vstack([mean + steps, mean - steps])
-    return rows[:, :m], rows[:, m:], np.full(2 * size, float(total) / (2 * size))
 
 
 def _size(values: np.ndarray, weights: np.ndarray | None) -> float:
@@ -363,15 +303,15 @@ def _unpacked(function: Callable[..., Any], part: Any, *rest: Any) -> Any:
 
 
 def _featured(part: Any, shared: tuple[Any, ...]) -> Any:
-    return partition.featured(part, *shared)
+    return row_sums.featured(part, *shared)
 
 
 def _start_moments(part: Any, shared: tuple[Any, ...]) -> Any:
-    return partition.start_moments(part, *shared)
+    return row_sums.start_moments(part, *shared)
 
 
 def _started_latents(part: Any, shared: tuple[Any, ...]) -> Any:
-    return partition.started(part, *shared)
+    return row_sums.started(part, *shared)
 
 
 def _joined(results: Sequence[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:

@@ -32,6 +32,7 @@ from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.interpretation import InterpretationMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.weights import validated_weights
+from kstonet.gram.memory import release_memory
 from kstonet.imputation import SAMPLERS
 from kstonet.imputation.chain import ChainSettings
 from kstonet.iro import IROSettings, IROState, scheduled
@@ -255,6 +256,7 @@ class BaseStoNet(
                 started = time.perf_counter()
                 settings = self._with_choice(given, problem, resumption, run)
                 spent = time.perf_counter() - started
+                release_memory()
                 predicted = self._predicted(problem, given, settings.seed)
                 if validation is not None:
                     problem = problem.with_validation(validation)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from sklearn.base import is_classifier
 
 from kstonet._checks import require
@@ -17,13 +19,15 @@ from kstonet.estimators.base import BaseStoNet, Choice
 from kstonet.estimators.classification import ClassificationTask
 from kstonet.estimators.documentation import KSTONET_PARAMETERS, classifier
 from kstonet.estimators.regression import RegressionTask
+from kstonet.estimators.streaming import StreamMixin
 from kstonet.gram import Kernel, Plan
+from kstonet.gram.footprint import Workload, searched_bytes
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, LARGEST, KernelLayerSettings, TrainingSettings, units_given
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
-from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, network_shape
-from kstonet.tuning.parts import larger_part, validation_parts
+from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, kernels_together, network_shape
+from kstonet.tuning.parts import larger_part, search_sizes, validation_parts
 from kstonet.tuning.refits import refit_folds, refitted_predictions
 from kstonet.tuning.search import search
 
@@ -180,6 +184,7 @@ class BaseKStoNet(BaseStoNet):
     def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         """Values for the parameters that are "tune", by training networks on validation parts."""
         n = len(problem.X)
+        problem.grams.check_memory(pairwise=problem.rows.pairwise)
         codes = problem.outputs if isinstance(problem.targets, ClassTargets) else None
         given = {name: "tune" if name in asked else self._given(name) for name in (*TUNABLE, "epsilon")}
         grids = default_grids(given, problem.X, problem.weights)
@@ -215,15 +220,24 @@ class BaseKStoNet(BaseStoNet):
         self._check_parameters()
         n, p = np.shape(X)
         grams = Grams(np.broadcast_to(0.0, (n, p)), **self._gram_options())
-        settings, asked = self._settings(), self._asked()
-        if asked and not any(is_tune(getattr(self, name)) for name in TUNABLE) and n >= FEWEST_ROWS:
+        settings, asked, work = self._settings(), self._asked(), Workload(squared=False, classes=is_classifier(self))
+        tuned = [name for name in TUNABLE if is_tune(getattr(self, name))]
+        if tuned:
+            work = replace(work, searched=1 + any(name in tuned for name in ("kernel", "gamma", "length_scale")))
+        elif asked and n >= FEWEST_ROWS:
             given = {name: getattr(self, name) for name in FIXED}
             classes = 2 if y is None else len(np.unique(np.asarray(y)))
             units = class_units(classes, self.ordinal) if is_classifier(self) else None
             shape = network_shape(grams, given, pairwise=self._pairwise, class_units=units)
             settings = settings.with_parameters({name: value for name, value in shape.items() if name in asked})
-        plan = settings.plan(grams)
+            thorough = self.tuning == "thorough"
+            together = kernels_together(grams, classes=units is not None, thorough=thorough) if "kernel" in asked else 1
+            threads = cpu_count() if self.n_jobs in (None, -1) else int(self.n_jobs)
+            work = replace(work, groups=together, threads=threads if "C" in asked else 0)
+        plan = settings.plan(grams, work)
         assert plan is not None
+        if tuned and plan.solver == "dense":
+            plan = replace(plan, bytes=int(searched_bytes(*search_sizes(n), work, plan.bytes)))
         return plan
 
     @property
@@ -263,7 +277,7 @@ class BaseKStoNet(BaseStoNet):
         return value
 
 
-class KStoNetRegressor(RegressionTask, BaseKStoNet):
+class KStoNetRegressor(StreamMixin, RegressionTask, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for regression.
 {KSTONET_PARAMETERS}
     Examples

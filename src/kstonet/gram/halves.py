@@ -42,9 +42,9 @@ class CholeskyFactor:
         self.L = L
 
     @classmethod
-    def of(cls, K: np.ndarray, ridge: np.ndarray | float) -> CholeskyFactor | None:
-        """Factor K + ridge·I; None where it is not positive definite in floating point."""
-        A = K.copy()
+    def of(cls, K: np.ndarray, ridge: np.ndarray | float, *, overwrite: bool = False) -> CholeskyFactor | None:
+        """Factor K + ridge·I, over K where that is allowed; None where it is not positive definite in floating point."""
+        A = np.ascontiguousarray(K) if overwrite else K.copy()
         A.flat[:: len(K) + 1] += ridge
         (potrf,) = get_lapack_funcs(("potrf",), (A,))
         L, failed = potrf(A.T, lower=1, overwrite_a=1, clean=1)

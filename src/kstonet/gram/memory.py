@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from kstonet._words import readable_bytes
 
 #: Share of the machine's available memory that a Gram may take unless ``max_memory`` says otherwise.
 DEFAULT_FRACTION = 0.8
+GROUPS = Path("/sys/fs/cgroup")
+OF_VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
 
 
 class GramTooLargeError(MemoryError):
@@ -28,24 +32,61 @@ class GramTooLargeError(MemoryError):
 
 
 def available_memory() -> int:
-    """Bytes this process may still take: the machine's available memory or the container's limit, the smaller."""
-    candidates = []
+    """Bytes this process may still take: of the machine, of its control groups and of its address space, the fewest."""
+    candidates = [*_of_machine(), *_of_groups(), *_of_address_space()]
+    return max(min(candidates), 0) if candidates else 8 * 2**30
+
+
+def _of_machine() -> Iterator[int]:
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            yield int(line.split()[1]) * 1024
+            return
+    if hasattr(os, "sysconf"):
+        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _of_groups() -> Iterator[int]:
+    """What the limits of the process's control groups leave, the groups around it included (both versions of them)."""
+    folders = [(GROUPS, "memory.max", "memory.current")]
+    for line in _lines("/proc/self/cgroup"):
+        _, kinds, path = line.split(":", 2)
+        root, names = (GROUPS, ("memory.max", "memory.current")) if not kinds else (GROUPS / "memory", OF_VERSION_1)
+        if not kinds or "memory" in kinds.split(","):
+            place = root / path.lstrip("/")
+            folders += [(folder, *names) for folder in (place, *place.parents) if folder.is_relative_to(root)]
+    for folder, most, taken in folders:
+        try:
+            yield int((folder / most).read_text()) - int((folder / taken).read_text())
+        except (OSError, ValueError):  # no such group, or no limit
+            continue
+
+
+def _of_address_space() -> Iterator[int]:
+    """What ``ulimit -v`` leaves."""
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                candidates.append(int(line.split()[1]) * 1024)
+        import resource
+    except ImportError:  # Windows
+        return
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY:
+        pages = next(_lines("/proc/self/statm"), "0").split()[0]
+        yield most - int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _lines(path: str) -> Iterator[str]:
+    try:
+        yield from Path(path).read_text().splitlines()
     except OSError:
-        pass
-    if not candidates and hasattr(os, "sysconf"):
-        candidates.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        return
+
+
+def release_memory() -> None:
+    """Give freed memory back to the system where the C library keeps it: a choice of many small matrices leaves much."""
     try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        if limit != "max":
-            candidates.append(max(int(limit) - used, 0))
-    except (OSError, ValueError):
-        pass
-    return min(candidates) if candidates else 8 * 2**30
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError, TypeError):  # not the GNU C library
+        return
 
 
 def require_memory(n: int, needed: int, limit: float, description: str, *, given: bool) -> None:

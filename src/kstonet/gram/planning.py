@@ -11,13 +11,12 @@ from joblib import cpu_count
 from kstonet._records import storable
 from kstonet._words import readable_bytes
 from kstonet.gram.blocks import BLOCK_BYTES
-from kstonet.gram.dense import DenseGram
+from kstonet.gram.footprint import Workload, chosen_bytes, dense_bytes, latent_bytes, matrices_bytes
 from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_options import LowRank, leaf_size
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory
 
 LARGEST_INVERSE = 12_000  # rows up to which a squared loss inverts the whole matrix
-INVERSE_BYTES = 24  # per pair of rows, while an inverse is made: a copy, its factor and the result
 RATE = 12e9  # float64 operations a second of one core, in matrix products of moderate size
 KERNEL_VALUE = 25e-9  # seconds, beside its products
 WIDENING = 1.0e-9  # seconds to make a stored float32 number a float64
@@ -55,7 +54,8 @@ class Plan:
 
     Examples
     --------
-    >>> plan = plan_training(100_000, 10, squared=True, units=20, iterations=12, averages=6, max_memory=8e9)
+    >>> from kstonet.gram.footprint import Workload
+    >>> plan = plan_training(100_000, 10, Workload(squared=True, units=20, averages=6), iterations=12, max_memory=8e9)
     >>> plan.solver, plan.approximate, plan.rank
     ('low_rank', True, 1000)
     """
@@ -103,14 +103,9 @@ def memory_limit(max_memory: float | None) -> float:
     return DEFAULT_FRACTION * available_memory() if max_memory is None else max_memory
 
 
-def dense_bytes(n: int, *, squared: bool = False, dtype: str = "float64") -> int:
-    """Bytes of a dense Gram of n rows, and of the inverse that a squared loss needs."""
-    return DenseGram.bytes_needed(n, dtype) + (INVERSE_BYTES * n * n if squared else 0)
-
-
-def dense_fits(n: int, max_memory: float | None, *, squared: bool = False, dtype: str = "float64") -> bool:
-    """Whether these bytes fit into the memory."""
-    return dense_bytes(n, squared=squared, dtype=dtype) <= memory_limit(max_memory)
+def dense_fits(n: int, max_memory: float | None, *, squared: bool = False, groups: int = 1, dtype: str = "float64") -> bool:
+    """Whether the matrices of a training fit into the memory."""
+    return matrices_bytes(n, squared=squared, groups=groups, dtype=dtype) <= memory_limit(max_memory)
 
 
 def choose_solver(
@@ -147,7 +142,7 @@ def choose_solver(
     if squared and n > LARGEST_INVERSE:
         return "low_rank", f"{n:,} rows are more than the {LARGEST_INVERSE:,} whose matrix is inverted"
     if not dense_fits(n, max_memory, squared=squared, dtype=dtype):
-        needed = dense_bytes(n, squared=squared, dtype=dtype)
+        needed = matrices_bytes(n, squared=squared, dtype=dtype)
         limit = readable_bytes(memory_limit(max_memory))
         return "low_rank", f"the dense matrix of {n:,} rows would take {readable_bytes(needed)}, of {limit} that may be taken"
     return "dense", f"the matrix of {n:,} rows fits into memory"
@@ -156,41 +151,38 @@ def choose_solver(
 def plan_training(
     n: int,
     p: int,
+    work: Workload,
     *,
-    squared: bool,
-    units: int,
     iterations: int,
-    averages: int,
     solver: str | Callable[..., Any] = "auto",
     pairwise: bool = False,
     device: str | None = None,
     max_memory: float | None = None,
 ) -> Plan:
-    """What a training will hold and cost; ``units`` of the first layer, ``averages`` iterates that are kept."""
-    reason = "as asked for"
+    """What a training of n rows and p features will hold and cost."""
+    reason, squared, units = "as asked for", work.squared, work.units
     if solver == "auto":
         solver, reason = choose_solver(n, pairwise=pairwise, squared=squared, device=device, max_memory=max_memory)
     made = LowRank() if solver == "low_rank" else solver
-    latents = 8 * n * units * (3 * averages + 8)  # coefficients, values and latent values of the iterates; work of an iteration
     cores = 1.0 + MOST_PARALLEL * (cpu_count() - 1)
     seconds = n * units * 25 * LATENT_STEP * iterations
     if isinstance(made, LowRank):
         rank, leaf_rows = made.sizes(n, memory_limit(max_memory))
         leaf = leaf_size(n, leaf_rows)
-        numbers = (
-            made.bytes_needed(n, rank, leaf_rows) + 4 * n * leaf + 2 * BLOCK_BYTES
-        )  # cross-fitting has a solver of its own
+        numbers = work.groups * made.bytes_needed(n, rank, leaf_rows) + 2 * BLOCK_BYTES
+        numbers += 4 * n * leaf if work.intervals else 0  # cross-fitting has a solver of its own
         widths = rank + leaf
         setup = n * widths * (KERNEL_VALUE + 2.0 * p / RATE)
         setup += n * (2 * rank**2 + 2 * leaf * rank + 2 * (leaf**2 + 2 * rank * leaf + 2 * rank**2)) / RATE
         step = n * (3 * leaf + 4 * rank) * (WIDENING + 2.0 * units / RATE)
         seconds += (setup + 1.5 * iterations * step) / cores
-        return Plan("low_rank", reason, n, p, int(numbers + latents + 8 * n * p), float(seconds), rank, leaf)
-    numbers = dense_bytes(n, squared=squared)
-    work = n * n * (KERNEL_VALUE + 2.0 * p / RATE) + (n**3 if squared else n**3 / 6.0) / RATE
-    work += 1.5 * iterations * (1 if squared else 40) * 2.0 * n * n * units / RATE
+        held = numbers + latent_bytes(n, work) + 8 * n * p
+        return Plan("low_rank", reason, n, p, int(chosen_bytes(n, work, held)), float(seconds), rank, leaf)
+    operations = n * n * (KERNEL_VALUE + 2.0 * p / RATE) + (n**3 if squared else n**3 / 6.0) / RATE
+    operations += 1.5 * iterations * (1 if squared else 40) * 2.0 * n * n * units / RATE
     name = solver if isinstance(solver, str) else type(solver).__name__
-    return Plan(name, reason, n, p, int(numbers + latents), float(seconds + work / cores))
+    peak = chosen_bytes(n, work, dense_bytes(n, work))
+    return Plan(name, reason, n, p, int(peak), float(seconds + operations / cores))
 
 
 def _readable_seconds(seconds: float) -> str:

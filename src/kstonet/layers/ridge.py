@@ -17,7 +17,8 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from kstonet._arrays import to_numpy
-from kstonet.gram import Gram
+from kstonet.gram import DenseGram, Gram
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.cholesky import with_jitter
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.halves import CholeskyFactor, mirrored
@@ -65,15 +66,20 @@ class RidgeMap:
     def _inverse(self) -> tuple[np.ndarray, np.ndarray]:
         """Q, and A⁻¹1/(1ᵀA⁻¹1), which gives the intercept; zero for rows that take no part."""
         n, counted = self.gram.n, np.flatnonzero(np.isfinite(self.row_ridges))
-        K = self.gram.columns(counted)
-        K = K if len(counted) == n else K[counted]
-        scale = float(np.mean(np.diagonal(K)))
+        scale = float(np.mean(to_numpy(self.gram.diagonal())[counted]))
         ridges, invalid = self.row_ridges[counted], "the kernel matrix is not positive semi-definite; use a valid kernel."
-        factor = with_jitter(lambda jitter: CholeskyFactor.of(K, ridges + jitter), scale, JITTERS, invalid)
+
+        def factored(jitter: float) -> CholeskyFactor | None:  # in one matrix beside the Gram's, which becomes the inverse
+            K = self.gram.columns(counted).T  # symmetric: the transpose is in the order of C
+            own = isinstance(self.gram, DenseGram)  # whose columns are a copy
+            return CholeskyFactor.of(K if len(counted) == n else K[:, counted], ridges + jitter, overwrite=own)
+
+        factor = with_jitter(factored, scale, JITTERS, invalid)
         Q = mirrored(factor.inverse())
         ones = Q.sum(axis=1)
         shares = ones / ones.sum()
-        Q -= np.outer(ones, shares)
+        for rows in row_blocks(len(Q), len(Q)):
+            Q[rows] -= np.outer(ones[rows], shares)
         if len(counted) == n:
             return Q, shares
         all_Q, all_shares = np.zeros((n, n)), np.zeros(n)

@@ -20,6 +20,7 @@ import numpy as np
 
 from kstonet._words import readable_bytes
 
+ML_OPSET = 2  # of the operators of machine learning, with LabelEncoder for all types
 OPSET, IR_VERSION = 17, 8  # of 2022, so that runtimes need not be the newest; onnxruntime 1.15 to 1.31 are tried
 LARGEST = 2**31 - 2**20  # bytes of a protobuf message, less some room for the nodes
 
@@ -203,11 +204,11 @@ class Graph:
             self._scope = outer
 
     def input(self, name: str, columns: int, dtype: Any = np.float64) -> Value:
-        """Rows that the graph is handed, any number of them, as float64 whatever their own type is."""
+        """Rows that the graph is handed, any number of them: text, or numbers as float64 whatever their own type is."""
         kind = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         self._inputs.append(self._onnx.helper.make_tensor_value_info(name, kind, ["rows", columns]))
         rows = Value(self, name)
-        return rows if kind == self.types.DOUBLE else op("Cast", rows, to=self.types.DOUBLE)
+        return rows if kind in (self.types.DOUBLE, self.types.STRING) else op("Cast", rows, to=self.types.DOUBLE)
 
     def constant(self, array: Any) -> Value:
         """An array that comes with the graph."""
@@ -248,8 +249,9 @@ class Graph:
                 self._nodes.append(helper.make_node("Identity", [output.value.name], [name], f"output/{name}"))
             infos.append(helper.make_tensor_value_info(name, kind, ["rows", *output.shape]))
         graph = helper.make_graph(self._nodes, "prediction", self._inputs, infos, list(self._constants.values()))
-        opset = helper.make_opsetid("", OPSET)
-        proto = helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION, **producer)
+        domains = {"": OPSET} | {node.domain: ML_OPSET for node in self._nodes if node.domain}
+        opsets = [helper.make_opsetid(domain, version) for domain, version in domains.items()]
+        proto = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, **producer)
         helper.set_model_props(proto, metadata)
         return bytes(proto.SerializeToString(deterministic=True))
 

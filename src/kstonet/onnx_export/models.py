@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 import kstonet
 from kstonet._files import destination, write_whole
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
-from kstonet.onnx_export.encoding import encoded
+from kstonet.onnx_export.encoding import categories_of, encoded, encoded_table
 from kstonet.onnx_export.first_layer import first_features, first_values, first_variance, local_scale
 from kstonet.onnx_export.graph import Graph, Output, Value, op, storable
 from kstonet.onnx_export.network import forward, variances
-from kstonet.onnx_export.steps import taken_apart, transformed
+from kstonet.tables import TableEncoding
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration
@@ -57,7 +57,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     Raises
     ------
     TypeError
-        For other models, for kernels that are functions or ``"precomputed"``, and for models of categories.
+        For other models, and for kernels that are functions or ``"precomputed"``.
     ValueError
         Where the file would exceed the 2 GiB of the format.
 
@@ -83,8 +83,10 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     up to ten times 8 bytes for every row and support vector, 70 MiB for a thousand of each.
 
     **Missing values** are NaN, and the graph replaces them as ``predict`` does; infinite values are not refused as they are
-    there. **Categories** are not numbers: a model that was fitted on them is refused. Encode the table yourself, with
-    :class:`kstonet.tables.TableEncoder`, fit a model on the matrix, and export that.
+    there. **Categories** are text: the columns of a model that hold them are a second input, ``categories`` of shape (rows,
+    columns of categories), and ``X`` has the others, truth values as 0 and 1. The properties ``category_names`` and
+    ``feature_names`` say which columns, in which order. A missing category is the empty text, one that the training rows did
+    not have is none of the known ones, and a whole number is written without a point, 7 and not 7.0.
 
     Examples
     --------
@@ -110,22 +112,29 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     >>> np.allclose(interval, model.predict_interval(X, 0.9))
     True
     """
+    from kstonet.onnx_export.steps import taken_apart, transformed  # imported late: it needs much of scikit-learn
+
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, DTYPES))}.")
     steps, model = taken_apart(model)
     if not isinstance(model, EXPORTED):
-        names = ", ".join(kind.__name__ for kind in EXPORTED)
+        known = ", ".join(kind.__name__ for kind in EXPORTED)
         raise TypeError(
-            f"model is a {type(model).__name__}; kstonet.to_onnx exports {names}, and pipelines and searches of them."
+            f"model is a {type(model).__name__}; kstonet.to_onnx exports {known}, and pipelines and searches of them."
         )
     check_is_fitted(model)
     path = destination(Path(path), "model.onnx")
-    features = steps[0] if steps else model
-    x = transformed(Graph().input("X", features.n_features_in_, dtype).transposed(), steps)
-    x = encoded(x, getattr(model, "encoding_", None))
+    features: Any = steps[0] if steps else model
+    encoding: TableEncoding | None = getattr(model, "encoding_", None)
+    names: np.ndarray | None = getattr(features, "feature_names_in_", None)
     metadata = {"model": type(model).__name__}
-    if hasattr(features, "feature_names_in_"):
-        metadata["feature_names"] = json.dumps(features.feature_names_in_.tolist())
+    if encoding is not None and categories_of(encoding) and not steps:
+        named = [f"x{j}" for j in range(model.n_features_in_)] if names is None else names.tolist()
+        x = encoded_table(Graph(), encoding, named, dtype, metadata)
+    else:
+        x = encoded(transformed(Graph().input("X", features.n_features_in_, dtype).transposed(), steps), encoding)
+        if names is not None:
+            metadata["feature_names"] = json.dumps(names.tolist())
     if isinstance(model, MultiTargetSVR):
         outputs = _of_svr(model, x)
     elif isinstance(model, REGRESSORS):

@@ -12,16 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn.pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import kstonet
 from kstonet.estimators import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
 from kstonet.gram.kernels import Kernel
 from kstonet.persistence import consistency
-from kstonet.persistence.pipelines import TRANSFORMERS, as_values, from_values
 from kstonet.persistence.version1 import upgraded
-from kstonet.pipeline import Pipeline
 from kstonet.solvers.svr_solution import SVRSolution
 from kstonet.storage import container
 from kstonet.storage.errors import ModelFileError
@@ -193,9 +190,11 @@ def save(
 
 def _taken_apart(model: Any) -> tuple[Any, list[tuple[str, Any]], str | None]:
     """The network inside searches and a pipeline, the steps before it, and its name there; None without a pipeline."""
+    from sklearn.pipeline import Pipeline  # imported late, like all of pipelines: most users have none
+
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
-    if not isinstance(model, sklearn.pipeline.Pipeline):
+    if not isinstance(model, Pipeline):
         return model, [], None
     *steps, (last, inner) = model.steps
     while hasattr(inner, "best_estimator_"):
@@ -205,6 +204,8 @@ def _taken_apart(model: Any) -> tuple[Any, list[tuple[str, Any]], str | None]:
 
 def _encoded_steps(steps: list[tuple[str, Any]], encoder: Encoder) -> list[Any]:
     """The transformers before a model."""
+    from kstonet.persistence.pipelines import TRANSFORMERS, as_values
+
     encoded = []
     for name, step in steps:
         try:
@@ -433,13 +434,19 @@ def _decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any
         layout.estimator(**(parameters | of_others))._check_parameters()
     except ValueError as error:
         raise ModelFileError(f"it contradicts itself: {error}") from error
-    return model if steps is None else Pipeline([*steps, (str(description.get("last")), model)])
+    if steps is None:
+        return model
+    from kstonet.pipeline import Pipeline
+
+    return Pipeline([*steps, (str(description.get("last")), model)])
 
 
 def _decoded_steps(description: dict[str, Any], decoder: Decoder) -> list[tuple[str, Any]] | None:
     """The transformers before the model; None where it is not in a pipeline."""
     if description.get("class") != PIPELINE:
         return None
+    from kstonet.persistence.pipelines import from_values
+
     given = description.get("steps")
     named = isinstance(given, list) and all(isinstance(each, list) and len(each) == 2 for each in given)
     expect(named and all(isinstance(name, str) for name, _ in given), "its steps have no names")  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from kstonet._words import counted
 from kstonet.report.charts import sampled
-from kstonet.report.fitted import support_share
+from kstonet.report.fitted import has_squared_loss, support_share
 from kstonet.report.inputs import Subject
 from kstonet.report.markup import percent
 
@@ -211,7 +211,7 @@ def _far_rows(subject: Subject) -> Caution | None:
 
 def _support(subject: Subject) -> Caution | None:
     share = support_share(subject)
-    if share is None or share[-1] < NEARLY_ALL:
+    if share is None or share[-1] < NEARLY_ALL or has_squared_loss(subject.model):
         return None
     return Caution(
         "Nearly all training rows are support vectors",

@@ -78,8 +78,13 @@ def training_section(subject: Subject) -> list[Markup]:
     ]
 
 
+def has_squared_loss(model: Any) -> bool:
+    """Whether the first layer has a squared loss: then every training row is a support vector."""
+    return bool((model.get_params(deep=False) | getattr(model, "tuned_", {})).get("loss") == "squared")
+
+
 def _support_words(subject: Subject) -> str:
-    if (subject.model.get_params(deep=False) | getattr(subject.model, "tuned_", {})).get("loss") == "squared":
+    if has_squared_loss(subject.model):
         return "all training rows (squared loss)"
     kept, share = subject.model.n_support_, support_share(subject)
     if share is None or subject.n_train is None:

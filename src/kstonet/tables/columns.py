@@ -61,7 +61,7 @@ def kind_of(column: Any) -> str:
     if declared == DATE or all(DATES.fullmatch(text) for text in known):
         raise InputError(
             f"column {column.name!r} holds dates or times such as {known[0]!r}; replace it by numbers (year, month, "
-            f"hours since a start), or leave it out (--drop {column.name!r})."
+            f"hours since a start; the option --dates {column.name!r} does so), or leave it out (--drop {column.name!r})."
         )
     return BOOLEAN if all(text.lower() in BOOLEANS for text in known) else CATEGORY
 

@@ -248,7 +248,7 @@ class TableEncoding:
         ----------
         table : data frame or array
         names : sequence of str or None
-            Of the features.
+            Names of the features.
 
         Returns
         -------

@@ -95,6 +95,8 @@ def feature_machine(rows: Rows, family: Family) -> tuple[np.ndarray, Candidate] 
         if products is None:
             break
         values, turn = eigh(directions @ products @ directions.T)
+        if not values[-1] > 0:  # a function that does not vary has no directions
+            break
         values = np.maximum(values, SMALLEST * values[-1])
         directions = turn * np.sqrt(values / values.mean())
         here = rows.turned(directions)

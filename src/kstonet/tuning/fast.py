@@ -16,7 +16,7 @@ from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 from kstonet.gram import Kernel, make_kernel
-from kstonet.gram.planning import LARGEST_INVERSE
+from kstonet.gram.planning import LARGEST_INVERSE, dense_fits
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, units_given
 from kstonet.targets import ClassTargets
@@ -82,7 +82,7 @@ def fast_choice(
     >>> found.parameters["loss"], found.parameters["hidden_layer_sizes"]
     ('squared', (20,))
     """
-    n, classes, grams = len(problem.X), isinstance(problem.targets, ClassTargets), problem.grams
+    classes, grams = isinstance(problem.targets, ClassTargets), problem.grams
     pairwise = problem.rows.pairwise
     grams.check_memory(pairwise=pairwise)
     columns = problem.targets.judged(problem.outputs, problem.weights)
@@ -102,14 +102,24 @@ def fast_choice(
         table: list[dict[str, Any]] = []
     else:
         units = int(np.atleast_1d(sizes)[0])
-        single = classes or n > SEVERAL_KERNELS_UP_TO
-        parameters |= found.settings(loss, units, 1 if single else None)
+        parameters |= found.settings(loss, units, None if kernels_together(grams, classes=classes) > 1 else 1)
         if weight != 1.0:
             C = parameters["C"]
             parameters["C"] = [each / weight for each in C] if isinstance(C, list) else C / weight
         reason, table = found.reason, found.table
     kept = {name: value for name, value in given.items() if value is not None}
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
+
+
+def kernels_together(grams: Grams, *, classes: bool, thorough: bool = False) -> int:
+    """How many kernels may share the first layer: more with few rows, as many as their inverses fit into the memory."""
+    n = len(grams.X)
+    if classes or n > SEVERAL_KERNELS_UP_TO:
+        return 1
+    most = 2 if n > MANY_KERNELS_UP_TO else TOGETHER_THOROUGH if thorough else TOGETHER
+    if grams.device is not None:
+        return most
+    return next((k for k in range(most, 1, -1) if dense_fits(n, grams.max_memory, squared=True, groups=k)), 1)
 
 
 def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, class_units: int | None) -> dict[str, Any]:
@@ -151,9 +161,8 @@ def _kernels(
     if free:
         loss = _log_loss(problem, columns)
         options: dict[str, Any] = {"loss": loss, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
-        if not isinstance(problem.targets, ClassTargets) and len(problem.X) <= SEVERAL_KERNELS_UP_TO:
-            many = TOGETHER_THOROUGH if thorough else TOGETHER
-            options["together"] = many if len(problem.X) <= MANY_KERNELS_UP_TO else 2
+        classes = isinstance(problem.targets, ClassTargets)
+        options["together"] = kernels_together(problem.grams, classes=classes, thorough=thorough)
         found = automatic_choice(problem.X, columns, problem.weights, seed, **options)
         if loss is not None:
             found = with_shared_unit(problem, columns, loss, found, names, seed)

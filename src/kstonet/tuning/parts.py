@@ -60,6 +60,18 @@ def larger_part(n: int, seed: int, classes: np.ndarray | None = None) -> Part | 
     return _part(np.random.default_rng([seed, LAST_ROWS]), _groups(n, classes), LAST_ROWS)
 
 
+def search_sizes(n: int) -> tuple[int, int, int]:
+    """How many parts a search has, how many rows each is fitted on, and how many the larger one; 0 where there is none.
+
+    Examples
+    --------
+    >>> search_sizes(2_000), search_sizes(10_000)
+    ((2, 1600, 0), (2, 2400, 8000))
+    """
+    last = int((1.0 - SHARE) * min(n, LAST_ROWS)) if n >= 2 * MOST_ROWS else 0
+    return default_repeats(n), int((1.0 - SHARE) * min(n, MOST_ROWS)), last
+
+
 def _groups(n: int, classes: np.ndarray | None) -> np.ndarray:
     """The class of every row; without classes the same for all."""
     distinct = 1 if classes is None else len(np.unique(classes))

@@ -90,7 +90,8 @@ def learn_scale(
     Parameters
     ----------
     kernel : Kernel or None
-        The network's; None, for one that is linear in the features, stands for a Gaussian kernel.
+        The network's. None, for one that is linear in the features, and kernels whose k(x, x) depends on x stand for a Gaussian
+        kernel.
     X : ndarray of shape (n, p)
         Standardised training rows, or their kernel values.
     means, standard : ndarray of shape (n, k)
@@ -123,8 +124,9 @@ def learn_scale(
     if len(counted) < FEWEST_ROWS:
         return nothing
     own = np.ones(len(counted)) if weights is None else weights[counted] / weights[counted].mean()
-    kernel = kernel if kernel is not None else RBF(gamma=1.0 / X.shape[1])
     landmarks = np.sort(np.random.default_rng(0).permutation(counted)[:LANDMARKS])
+    if kernel is None or not _bounded(kernel, X[landmarks]):
+        kernel = RBF(gamma=1.0 / X.shape[1])
     basis = kernel.basis(X, landmarks)
     root = _inverse_root(kernel.features(X[landmarks], basis))
     features = kernel.features(X[counted], basis) @ root
@@ -148,6 +150,14 @@ def learn_scale(
     part = ExpansionPart(kernel, basis, landmarks, coef, np.arange(k))
     scale = LocalScale(part, centres, sharpness, slopes, intercept, bounds)
     return LearntScale(scale, left_out, _best_df(standard[counted], left_out[counted], own[:, None]))
+
+
+def _bounded(kernel: Kernel, X: np.ndarray) -> bool:
+    """Whether k(x, x) is the same everywhere. Functions of other kernels grow with x, and so would η outside the data."""
+    if kernel.precomputed:
+        return True
+    diagonal = np.asarray(kernel.diagonal(X))
+    return bool(np.ptp(diagonal) <= 1e-9 * np.abs(diagonal).max())
 
 
 def _of_mean(mean: np.ndarray, centres: np.ndarray, sharpness: float) -> np.ndarray:

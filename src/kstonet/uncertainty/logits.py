@@ -6,14 +6,19 @@ takes the latent values of the hidden layers for data, and labels say little abo
 the true logits are never seen. A *parametric bootstrap* (Efron & Tibshirani 1993, ch. 6) does: let the tempered model be the
 truth, draw labels from it, train on them, and see how far the logits come back from where they are known to be.
 
-One replicate is enough for one number, the mean over all rows; and it needs no training from scratch. The chain goes on from
+Two replicates are enough for one number, a mean over all rows; and they need no training from scratch. The chain goes on from
 where it ended with the drawn labels in place of the observed ones. On simulated data (300 and 1,000 rows, C of 1 and 10) the
 scale after 20 iterations is that of a training from scratch to within a quarter; with strong signals and 1,000 rows it is about
 40 % below, as the observed labels are forgotten more slowly there. After ten iterations it is up to a half below. A network
 that starts nearly where it ends, as a one-vs-rest machine, is trained from scratch: that costs one refit.
 
-Where the classes are told apart without an error, the drawn labels are the observed ones and come back the same way: that says
-nothing about the width of a likelihood that is flat in one direction. So the scale never falls below one.
+Where a class is nearly certain, the drawn labels are the observed ones and come back the same way: that says nothing about the
+width of a likelihood that is flat in one direction. So rows count by the square of p(1 - p), as in the squared error of p, and
+the scale never falls below one. (With equal weights, intervals for strong logits, at most rows nearly certain, covered 88 % at
+nominal 95 %; the errors of simulated data, whose truth is known, are the same multiple of the variance at all rows.)
+
+The tempered logits are less spread out than the true ones: their variance lacks the squared error. The second replicate draws
+its labels from logits that have it, by the error of the first.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from kstonet.checkpoint import Run
 from kstonet.imputation.base import Latents
@@ -39,7 +44,8 @@ from kstonet.uncertainty.cross_fitting import cross_fitted
 Restart = Callable[[np.random.Generator, Network, np.ndarray], tuple[Network, Latents]]
 
 HOTTEST = 100.0  # bound of the temperature, either way
-ITERATIONS = 20  # of the replicate
+REPLICATES, ITERATIONS = 2, 20  # of the bootstrap, and of each of them
+WIDEST = 1.5  # how many times more spread out logits are drawn from at most
 LARGEST = 1e4  # scale of the variance
 FLAT = 1e-3  # a row's variance is at least this share of the mean one: it divides
 
@@ -130,7 +136,7 @@ def bootstrap_scale(
     restart: Restart | None = None,
     run: Run | None = None,
 ) -> float:
-    """How many times the squared error of the log-odds is their variance, by a parametric bootstrap of one replicate.
+    """How many times the squared error of the log-odds is their variance, by a parametric bootstrap of two replicates.
 
     Parameters
     ----------
@@ -159,8 +165,36 @@ def bootstrap_scale(
         return 1.0
     rng = np.random.default_rng()
     rng.bit_generator.state = state.rng_state
-    labels = drawn_labels(rng, softmax(truth, axis=1), sample_weight)
     run = Run() if run is None else run.within("bootstrap")
+    own = None if sample_weight is None else sample_weight[some]
+    scales, spread = [], 1.0
+    for number in range(REPLICATES):
+        drawn_from = spread * truth
+        predicted = _replicate(state, inputs, drawn_from, settings, sample_weight, restart, rng, run.within(str(number)))
+        known = log_odds(drawn_from[some])
+        squares = (log_odds(predicted[some]) - known) ** 2
+        p = expit(known)
+        weights = (p * (1.0 - p)) ** 2 * (1.0 if own is None else own[:, None])
+        if not weights.sum() > 0.0:
+            return 1.0
+        scales.append(np.average(squares / np.maximum(variances, smallest), weights=weights))
+        size = np.average(log_odds(truth[some]) ** 2, axis=0, weights=own).mean()
+        spread = min(float(np.sqrt(1.0 + np.average(squares, axis=0, weights=own).mean() / max(size, 1e-300))), WIDEST)
+    return float(np.clip(np.mean(scales), 1.0, LARGEST))
+
+
+def _replicate(
+    state: IROState,
+    inputs: Any,
+    truth: np.ndarray,
+    settings: IROSettings,
+    sample_weight: np.ndarray | None,
+    restart: Restart | None,
+    rng: np.random.Generator,
+    run: Run,
+) -> np.ndarray:
+    """Tempered out-of-sample logits (n, k) of a training on labels that are drawn from the logits ``truth``."""
+    labels = drawn_labels(rng, softmax(truth, axis=1), sample_weight)
     if restart is not None:
         network, latents = restart(rng, state.network, labels)
         end = replace(state, network=network, latents=latents)
@@ -172,8 +206,4 @@ def bootstrap_scale(
     predicted = out_of_sample_logits(end, inputs, labels, settings, sample_weight, run)
     counted = slice(None) if sample_weight is None else sample_weight > 0
     weights = None if sample_weight is None else sample_weight[counted]
-    tempered = predicted[some] / out_of_sample_temperature(predicted[counted], labels[counted], weights)
-    error = log_odds(tempered) - log_odds(truth[some])
-    ratio = (error**2 / np.maximum(variances, smallest)).mean(axis=1)
-    scale = np.average(ratio, weights=None if sample_weight is None else sample_weight[some])
-    return float(np.clip(scale, 1.0, LARGEST))
+    return predicted / out_of_sample_temperature(predicted[counted], labels[counted], weights)

@@ -18,7 +18,7 @@ distributed = pytest.importorskip("distributed")
 
 from kstonet.dask import ClusterLostError, DaskKStoNetClassifier, DaskKStoNetRegressor, training  # noqa: E402
 from kstonet.dask.dask_rows import ClusterRows  # noqa: E402
-from kstonet.dask.partition import RowNormals  # noqa: E402
+from kstonet.row_sums import RowNormals  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N = 420
@@ -221,3 +221,29 @@ def test_normals_belong_to_rows():
     assert abs(draws.std() - 1.0) < 0.03
     correlation = np.corrcoef(draws.transpose(0, 2, 1).reshape(6, -1)) - np.eye(6)
     assert np.abs(correlation).max() < 0.06
+
+
+def test_a_result_that_comes_as_the_wait_ends():
+    """A wait that times out in the moment in which the task ends waits again; an error of the task itself is raised."""
+
+    class Late:
+        status = "finished"
+        calls = 0
+
+        def result(self, timeout):
+            self.calls += 1
+            if self.calls == 1 or self.status == "error":
+                raise TimeoutError
+            return 7
+
+    class Client:
+        status = "running"
+
+        def nthreads(self):
+            return {"worker": 1}
+
+    rows, late = ClusterRows(Client(), 1.0), Late()
+    assert rows.result(late) == 7
+    late.status = "error"
+    with pytest.raises(TimeoutError):
+        rows.result(late)

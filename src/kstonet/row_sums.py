@@ -1,7 +1,7 @@
-"""What is done on one partition of the rows: plain functions of NumPy arrays, which Dask runs where the rows are.
+"""Sums over rows, and what is drawn for them: plain functions of NumPy arrays for some of the rows of a training.
 
-Every function is pure, random numbers included: those of a row follow from its number among all rows. A partition that is lost
-with its worker is computed again, to the same bits, and results do not depend on how the rows are divided.
+Every function is pure, random numbers included: those of a row follow from its number among all rows. A part of the rows that
+is lost is computed again, to the same bits, and results do not depend on how the rows are divided.
 """
 
 from __future__ import annotations
@@ -287,6 +287,11 @@ def imputed(
         drawn = run_chain(normals, network.conditionals(None, part.outputs, rows), (values[rows],), chain, step_size)
         values[rows] = drawn.latents[0]
     return values
+
+
+def imputed_sides(part: FeaturePart, drawing: tuple[Any, ...], what: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The sums of :func:`right_sides` for latent values drawn by :func:`imputed`."""
+    return right_sides(part, imputed(part, *drawing), *what)
 
 
 # -- some rows -----------------------------------------------------------------------------------------------------------------

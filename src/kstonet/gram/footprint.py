@@ -1,0 +1,113 @@
+"""Bytes that a training takes beside its data, from its sizes alone.
+
+The constants are those of measured peaks (``tests/reliability/test_memory.py``), which lie within 20 % of the estimates. What
+small arrays leave behind in the C library's own memory counts, too: it is never given back while a fit goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kstonet.gram.blocks import BLOCK_BYTES
+from kstonet.gram.cholesky import BLOCK
+from kstonet.gram.dense import DenseGram
+
+KEPT = {"squared": 28e6, "epsilon_insensitive": 10e6}  # bytes of freed blocks that stay with the process
+CHOICE_ROWS = 1_600  # that kernels are chosen on
+CHOICE_MATRICES = {False: (2.0, 2.3), True: (3.0, 5.0)}  # of so many rows, for numbers and for classes: held, and of a thread
+CHOICE_THREADS = 4.5  # that have work
+CHOICE_KEPT = 30e6
+INVERSE_WORK = 4  # bytes per pair of rows while the last matrix is inverted
+FOLD_SHARE = 0.2  # of a matrix: the factors of its folds, with intervals
+SOLVER_ARRAYS = 40  # of rows × units for every fold, with intervals and the ε-insensitive loss
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What a training is asked for, as far as its memory depends on it.
+
+    Parameters
+    ----------
+    squared : bool
+        Whether the first layer has a squared loss.
+    units, averages : int
+        Units of the first layer, and iterates that are kept.
+    groups : int
+        Distinct kernels of the first layer, with a squared loss distinct pairs of kernel and C: each has a matrix of its own.
+    intervals : bool
+        Whether intervals are prepared.
+    threads : int
+        Threads of a choice of kernels by their leave-one-out errors; 0 for no choice.
+    searched : int
+        Kernels that a search trains; 0 for no search.
+    classes : bool
+        Whether classes are learnt.
+    """
+
+    squared: bool
+    units: int = 5
+    averages: int = 1
+    groups: int = 1
+    intervals: bool = True
+    threads: int = 0
+    searched: int = 0
+    classes: bool = False
+
+
+def matrices_bytes(n: int, *, squared: bool = False, groups: int = 1, dtype: str = "float64", hard: bool = False) -> int:
+    """Bytes of kernel matrices of n rows with their factors, or with the inverses that a squared loss needs.
+
+    ``hard`` is for a C that may be so large that no factor in float32 will do.
+
+    Examples
+    --------
+    >>> matrices_bytes(10_000), matrices_bytes(10_000, squared=True)
+    (1220480000, 2000000000)
+    """
+    if squared:
+        return n * n * (16 * groups + INVERSE_WORK)
+    if hard:
+        return groups * n * (16 * n + 8 * min(n, BLOCK))
+    return groups * DenseGram.bytes_needed(n, dtype)
+
+
+def latent_bytes(n: int, work: Workload) -> float:
+    """Coefficients, values and latent values of the iterates, and the work of an iteration."""
+    return 8.0 * n * work.units * (3 * work.averages + 8)
+
+
+def dense_bytes(n: int, work: Workload) -> float:
+    """The peak of a training on dense matrices.
+
+    Examples
+    --------
+    >>> round(dense_bytes(10_000, Workload(squared=True)) / 1e9, 1)
+    2.0
+    """
+    block = min(BLOCK_BYTES, 8 * n * n)
+    held = peak = float(matrices_bytes(n, squared=work.squared, groups=work.groups, hard=work.searched > 0))
+    if work.squared:
+        held -= INVERSE_WORK * n * n
+    if work.intervals and work.squared:
+        peak = max(peak, held + FOLD_SHARE * work.groups * 8 * n * n + block)
+    elif work.intervals:
+        peak = held + 2 * block + 8.0 * n * work.units * FOLDS * SOLVER_ARRAYS
+    return peak + latent_bytes(n, work) + KEPT["squared" if work.squared else "epsilon_insensitive"]
+
+
+def chosen_bytes(n: int, work: Workload, training: float) -> float:
+    """The peak of a choice and the training after it."""
+    if not work.threads:
+        return training
+    rows = min(n, CHOICE_ROWS)
+    held, each = CHOICE_MATRICES[work.classes]
+    return max(8.0 * rows * rows * (held + each * min(work.threads, CHOICE_THREADS)), training + CHOICE_KEPT)
+
+
+def searched_bytes(parts: int, rows: int, last: int, work: Workload, training: float) -> float:
+    """The peak of a search on ``parts`` of so many ``rows`` and on a ``last`` part, and of the training after it."""
+    if not work.searched:
+        return training
+    every = parts * matrices_bytes(rows, groups=work.searched, hard=True)
+    return max(every + KEPT["squared"], matrices_bytes(last, groups=work.searched, hard=True), training)

@@ -1,0 +1,38 @@
+"""Eight threads fit and predict at once: the same results as one after the other."""
+
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from kstonet import KStoNetClassifier, KStoNetRegressor, StoNetRegressor
+
+THREADS = 8
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=60)
+SHORT: dict[str, Any] = {"max_iter": 3, "n_average": 2, "random_state": 0}
+MODELS = (
+    lambda: KStoNetRegressor(tuning="none", **SHORT).fit(X, Y),
+    lambda: KStoNetClassifier(tuning="none", **SHORT).fit(X, Y > 0),
+    lambda: KStoNetRegressor(n_jobs=1, **SHORT).fit(X, Y),
+    lambda: StoNetRegressor(**SHORT).fit(X, Y),
+)
+
+
+def answers(model: Any) -> bytes:
+    found = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict_interval(X)
+    return bytes(np.ascontiguousarray(found).tobytes())
+
+
+def test_eight_threads_fit_and_predict() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = [answers(make()) for make in MODELS]
+        shared = MODELS[0]()
+        with ThreadPoolExecutor(THREADS) as pool:
+            fitted = list(pool.map(lambda k: answers(MODELS[k % len(MODELS)]()), range(THREADS)))
+            predicted = list(pool.map(lambda _: answers(shared), range(2 * THREADS)))
+    assert fitted == [expected[k % len(MODELS)] for k in range(THREADS)]
+    assert set(predicted) == {expected[0]}
