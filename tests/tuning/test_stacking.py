@@ -5,7 +5,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from kstonet import KStoNetRegressor
+from kstonet import KStoNetRegressor, load, save, to_onnx
 from kstonet.gram.kernels import RBF, Laplacian, Matern
 from kstonet.tuning.choice import Choice
 from kstonet.tuning.judging import Rows
@@ -70,3 +70,40 @@ def test_a_network_of_several_kernels_predicts_like_their_stack():
     solved = [np.linalg.solve(kernel(rows, rows) + ridge * np.eye(200), y) for kernel in kernels]
     stack = sum(share * kernel(new, rows) @ coef for share, kernel, coef in zip(shares, kernels, solved, strict=True))
     assert np.sqrt(np.mean((model.predict(new) - stack) ** 2)) < 0.05
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A first call on a wave along one direction, with weights."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(220, 5))
+    y = np.sin(rows @ [1.0, -1.0, 0.8, 0.0, 0.5]) + 0.05 * rng.normal(size=220)
+    return KStoNetRegressor(max_iter=4, random_state=0).fit(rows, y, sample_weight=rng.uniform(0.5, 2.0, 220))
+
+
+def test_the_first_call_uses_directions_and_several_kernels(model):
+    kernels = model.tuned_["kernel"]
+    assert len(kernels) == 20
+    assert 1 < len(set(kernels)) <= 3
+    assert any(kernel.projection is not None for kernel in kernels)
+    assert "directions" in model.tuning_["reason"]
+
+
+def test_several_kernels_are_stored_exported_and_trained_again(model, tmp_path):
+    new = np.random.default_rng(4).normal(size=(50, 5))
+    save(model, tmp_path / "model.kstonet")
+    np.testing.assert_array_equal(load(tmp_path / "model.kstonet").predict_interval(new), model.predict_interval(new))
+    pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    to_onnx(model, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    (predicted, *_) = session.run(None, {session.get_inputs()[0].name: new})
+    np.testing.assert_allclose(np.ravel(predicted), model.predict(new), rtol=1e-6, atol=1e-8)
+
+
+def test_their_intervals_cover_new_observations(model):
+    rng = np.random.default_rng(5)
+    new = rng.normal(size=(500, 5))
+    y = np.sin(new @ [1.0, -1.0, 0.8, 0.0, 0.5]) + 0.05 * rng.normal(size=500)
+    bounds = model.predict_interval(new, 0.9)
+    assert 0.8 < np.mean((bounds[:, 0] <= y) & (y <= bounds[:, 1])) < 0.98
