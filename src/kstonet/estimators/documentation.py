@@ -127,9 +127,10 @@ KSTONET_PARAMETERS = f"""
         Kernel of the support vector regressions, as in :class:`MultiTargetSVR`; the fixed default is "rbf".
     gamma : float, {{"scale", "auto", "median"}} or one per first-layer unit, optional
         Inverse squared width of the kernel, as in :class:`MultiTargetSVR`; the fixed default is "scale".
-    length_scale : array of shape (n_features,), optional
+    length_scale : array of shape (n_features,) or (n_units, n_features), optional
         One length scale per (standardised) feature: features are divided by it before the kernel sees them, so that a large
-        value makes a feature irrelevant. The fixed default is the same scale for all features.
+        value makes a feature irrelevant. A row for every first-layer unit gives each its own view of the features. The fixed
+        default is the same scale for all features.
     C : float, one per first-layer unit or schedule, optional
         Weight of the loss of the support vector regressions, in scikit-learn's scaling; may be a function of the iteration. The
         larger, the closer the units follow the hidden values. The fixed default is 10.
