@@ -1,5 +1,9 @@
 """Classifiers with a squared loss start as the one-vs-rest machine of their kernel, and stay as good."""
 
+from dataclasses import replace
+from itertools import islice
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_moons
@@ -7,8 +11,14 @@ from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kstonet import KStoNetClassifier
-from kstonet.class_start import class_latents, class_units
+from kstonet.class_start import class_latents, class_units, helpful_iterations, hidden_rows
+from kstonet.initialisation import TrainingRows
+from kstonet.iro import IROState, iro
 from kstonet.layers.activations import get_activation
+from kstonet.problem import Problem, Rows
+from kstonet.settings import KernelLayerSettings, TrainingSettings
+from kstonet.targets import ClassTargets
+from kstonet.uncertainty.logits import best_temperature
 
 FIXED = {"tuning": "none", "loss": "squared", "kernel": "rbf", "gamma": 0.1, "C": 10.0, "standardize": False}
 
@@ -54,12 +64,81 @@ def test_it_is_no_worse_than_one_vs_rest_with_its_kernel(X, labels):
     assert own <= rival + 2.0 * np.sqrt(max(rival, 0.01) / len(X[half:]))
 
 
-def test_more_iterations_do_not_hurt():
-    X, labels = mixture(600, 5, 3)
-    model = KStoNetClassifier((5,), **FIXED, max_iter=40, n_average=1, residuals=None, random_state=0)
+@pytest.mark.parametrize("classes", [2, 5, 12])
+def test_more_iterations_do_not_hurt(classes):
+    """Forty iterations are never worse than one on new rows, but for luck."""
+    X, labels = mixture(600, classes, 3, spread=1.0)
+    model = KStoNetClassifier((class_units(classes),), **FIXED, max_iter=40, n_average=1, residuals=None, random_state=0)
     model.fit(X[:300], labels[:300], X_val=X[300:], y_val=labels[300:])
     losses = np.array([record["validation_loss"] for record in model.history_])
-    assert losses[-10:].mean() < losses[:3].mean() + 0.03
+    assert len(losses) == 40
+    assert losses[-1] < 1.02 * losses[0]
+    assert losses[-1] < 1.02 * losses.min()
+
+
+def test_a_chain_that_rests_keeps_its_network():
+    """The network of the start and later states are the same object; iterations are counted and recorded."""
+    X, labels = mixture(60, 3, 0)
+    problem = Problem.of(Rows(X, labels), ClassTargets)
+    settings = TrainingSettings(KernelLayerSettings(loss="squared"), (3,), max_iter=4, n_average=2, residuals=None)
+    network = settings.new_network(problem)
+    rows = TrainingRows(problem.X, None, problem.outputs, None)
+    fitted, latents = problem.targets.start(np.random.default_rng(0), network, rows, get_activation("softplus"))
+    start = IROState(0, fitted, latents, dict(np.random.default_rng(0).bit_generator.state), rest_after=1)
+    first, second, third = islice(iro(None, problem.outputs, start, settings.loop), 3)
+    assert first.network is not fitted
+    assert second.network is first.network is third.network
+    assert [state.record.iteration for state in (first, second, third)] == [1, 2, 3]
+    assert second.record.loss == first.record.loss
+    at_once = next(iro(None, problem.outputs, replace(start, rest_after=0), settings.loop))
+    assert at_once.network is fitted
+    assert at_once.record.loss == fitted.head.loss(fitted.forward()[-1], problem.outputs)
+
+
+def test_iterations_help_as_long_as_hidden_rows_gain():
+    """Chains whose logits are known: the certainty of the true classes rises for three iterations, then falls."""
+    labels = np.tile([0, 1], 50)
+    rows = TrainingRows(np.zeros((100, 1)), None, labels, None)
+
+    def state(certainty):
+        logits = certainty * np.column_stack([labels == 0, labels == 1])
+        return SimpleNamespace(network=SimpleNamespace(forward=lambda inputs: (logits,)))
+
+    hidden = hidden_rows(np.random.default_rng(0), labels, None)
+    assert hidden.sum() == 20
+    for most, found in ((10, 3), (2, 2)):
+        chain = (state(certainty) for certainty in (1.0, 2.0, 3.0, 2.5, 9.0))
+        assert helpful_iterations(chain, state(0.5), rows, hidden, most) == found
+    assert helpful_iterations(iter([state(0.4)]), state(0.5), rows, hidden, 10) == 0
+
+
+def test_hidden_rows_leave_every_class_its_rows():
+    labels = np.repeat([0, 1, 2], [50, 4, 1])
+    weights = np.where(np.arange(55) < 25, 0.0, 1.0)
+    hidden = hidden_rows(np.random.default_rng(0), labels, weights)
+    assert hidden[:25].sum() == 0  # they take no part
+    assert hidden[25:50].sum() == 5
+    assert not hidden[50:].any()
+
+
+@pytest.mark.parametrize("classes", [2, 8])
+def test_the_head_is_relaxed_half_way(classes, monkeypatch):
+    """Half of the factor that left-out rows ask for: the temperature they still ask for is the root of the former one."""
+    X, labels = mixture(400, classes, 5, spread=1.2)
+    problem = Problem.of(Rows(X, labels), ClassTargets)
+    settings = TrainingSettings(KernelLayerSettings(loss="squared"), (class_units(classes),), residuals=None)
+    rows = TrainingRows(problem.X, None, problem.outputs, None)
+
+    def asked(power):
+        monkeypatch.setattr("kstonet.class_start.RELAXED", power)
+        network = settings.new_network(problem)
+        fitted, latents = problem.targets.start(np.random.default_rng(0), network, rows, get_activation("softplus"))
+        logits = fitted.head.mean(fitted.first.values_above(latents[0], None))
+        return best_temperature(logits, problem.outputs)
+
+    before, after = asked(0.0), asked(0.5)
+    assert before < 0.97
+    np.testing.assert_allclose(after, np.sqrt(before), rtol=0.02)
 
 
 def test_probabilities_are_calibrated_on_noisy_labels():

@@ -3,27 +3,38 @@
 Every class has a unit, whose latent values start as the standardised indicator of the class. A first layer with a squared loss
 makes a kernel ridge regression of it, which estimates its mean, a probability. The head is fitted on what these regressions say
 of every row with the row itself left out: fitted on latent values that know their labels, it would be certain of all of them.
+Its penalty keeps many weights out of few rows and makes all of them too small; half of what the left-out rows then ask for is
+given back by one factor (half way between a lasso and a relaxed one, Meinshausen 2007).
 
 The imputation then moves latent values by the pull of the labels, and the refit answers with f = K·(pull)/ridge: at rest the
 network is a kernel logistic regression. The noise of the two layers decides how much a pull counts; it is set so that pulls
-have the size of the residuals of the ridge regressions, so that the network stays as smooth as these are.
+have the size of the residuals of the ridge regressions, so that the network stays as smooth as these are. Whether that makes a
+network better is seen on rows that are hidden from it: the chain goes on as long as it does (:func:`helpful_iterations`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from kstonet.imputation.base import Latents
 from kstonet.initialisation import TrainingRows
+from kstonet.iro import IROState
 from kstonet.layers.activations import Activation
+from kstonet.layers.regression import automatic_alpha
 from kstonet.layers.ridge import RidgeLayer
-from kstonet.network import Network
+from kstonet.network import Network, forward_above
+from kstonet.solvers.softmax import log_proba
+from kstonet.uncertainty.logits import best_temperature
 
 MOST_UNITS = 64  # so many classes have a unit each; more share them
 LATENT_NOISE = 0.01  # standard deviation of the latent noise over the spread of the latent values
-LEAST_RESIDUAL = 0.5  # for the penalty of the head: few rows that are told apart are no reason for large weights
+LEAST_RESIDUAL = 1.0  # for the penalty of the head: few rows that are told apart are no reason for large weights
+RELAXED = 0.5  # power of the temperature that left-out rows ask for where the head is not certain enough
+HIDDEN = 5  # one in so many rows of a class is hidden to see whether iterations help
+FEWEST_HIDDEN = 5
 STRAIGHT = {"softplus": 3.0, "relu": 3.0, "gelu": 3.0}  # where activations with a flat end are nearly straight lines
 
 
@@ -111,8 +122,11 @@ def class_start(
     latents = class_latents(rng, indicators, rows.weights, network.first.n_outputs, activation)
     network = network.with_layer(0, left_out=True)
     share = residual_share(network.head.n_outputs)
-    network = network.with_layer(1, least_residual=LEAST_RESIDUAL, residual_share=share)
-    fitted = rows.refitted(network, (latents,))
+    alpha = network.head.alpha  # type: ignore[attr-defined]
+    if alpha == automatic_alpha(1.0, len(rows.X), network.head.n_inputs):  # not one that was given
+        alpha *= share
+    network = network.with_layer(1, least_residual=LEAST_RESIDUAL, residual_share=share, alpha=alpha)
+    fitted = _relaxed(rows.refitted(network, (latents,)), latents, rows)
     first = fitted.first
     assert isinstance(first, RidgeLayer)
     values = first.mean()
@@ -120,6 +134,72 @@ def class_start(
     ratio = _size(latents - values, rows.weights) / max(_size(pull, rows.weights), 1e-6)
     noise = LATENT_NOISE * max(_spread(values, rows.weights), 1e-6)
     return Network((replace(first, ratio=max(ratio, 1e-3), latent_noise=noise), *fitted.uppers)), (latents,)
+
+
+def _relaxed(network: Network, latents: np.ndarray, rows: TrainingRows) -> Network:
+    """The network with a larger head where the left-out values of the first layer ask for more certain probabilities."""
+    counted = slice(None) if rows.weights is None else rows.weights > 0
+    logits = forward_above(network.uppers, network.first.values_above(latents, rows.weights))[-1][counted]
+    weights = None if rows.weights is None else rows.weights[counted]
+    factor = min(1.0, best_temperature(logits, rows.outputs[counted], weights)) ** -RELAXED
+    head = network.head
+    return network.with_layer(1, weights=factor * head.weights, intercept=factor * head.intercept)  # type: ignore[attr-defined]
+
+
+def hidden_rows(rng: np.random.Generator, outputs: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Whether a row is hidden, (n,): one in five of every class; the others know all classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hidden = hidden_rows(np.random.default_rng(0), np.repeat([0, 1, 2], [10, 5, 1]), None)
+    >>> [int(hidden[part].sum()) for part in (slice(10), slice(10, 15), slice(15, 16))]
+    [2, 1, 0]
+    """
+    hidden = np.zeros(len(outputs), dtype=bool)
+    counted = np.ones(len(outputs), dtype=bool) if weights is None else weights > 0
+    for label in np.unique(outputs):
+        own = rng.permutation(np.flatnonzero((outputs == label) & counted))
+        hidden[own[: len(own) // HIDDEN]] = True
+    return hidden
+
+
+def helpful_iterations(
+    chain: Iterator[IROState], start: IROState, rows: TrainingRows, hidden: np.ndarray, max_iter: int
+) -> int:
+    """How many iterations lower the log loss of hidden rows, each by a standard error at least; often none.
+
+    The first layer starts as the best regression of its kernel, and the head is fitted on left-out values. Later refits know
+    labels twice, as those of a row and by the latent values of its neighbours; on validation rows this raised the error of ten
+    and of 26 classes by a twentieth and lowered the log loss of a few sets.
+
+    Parameters
+    ----------
+    chain : iterator of IROState
+        Goes on from ``start``; hidden rows have no weight in it.
+    start : IROState
+        The network that does not know the hidden rows.
+    rows : TrainingRows
+        All rows.
+    hidden : ndarray of bool of shape (n,)
+        The hidden ones.
+    max_iter : int
+        Iterations at most.
+    """
+    labels = rows.outputs[hidden]
+
+    def losses(state: IROState) -> np.ndarray:
+        log_p = log_proba(state.network.forward(rows.inputs)[-1][hidden])
+        return np.asarray(-log_p[np.arange(len(labels)), labels])
+
+    best = losses(start)
+    for iteration in range(max_iter):
+        new = losses(next(chain))
+        gain = best - new
+        if not gain.mean() > gain.std() / np.sqrt(len(gain)):
+            return iteration
+        best = new
+    return max_iter
 
 
 def _size(values: np.ndarray, weights: np.ndarray | None) -> float:

@@ -63,13 +63,22 @@ class IRORecord:
 
 @dataclass(frozen=True)
 class IROState:
-    """The chain after some iterations; everything needed to go on."""
+    """The chain after some iterations; everything needed to go on.
+
+    A chain rests after ``rest_after`` iterations, if that is given: the network stays as it is.
+    """
 
     iteration: int
     network: Network
     latents: Latents
     rng_state: dict[str, Any]
     record: IRORecord | None = None
+    rest_after: int | None = None
+
+    @property
+    def rests(self) -> bool:
+        """Whether the next iteration changes nothing."""
+        return self.rest_after is not None and self.iteration >= self.rest_after
 
 
 def scheduled(schedule: Schedule, iteration: int) -> Any:
@@ -208,29 +217,67 @@ def iro_together(
     """
     states = list(states)
     while True:
-        started = time.perf_counter()
-        steps = [imputation_step(inputs, outputs, state, settings) for state in states]
-        imputed = time.perf_counter()
-
-        versions, latents = [step.network.first for step in steps], [step.latents[0] for step in steps]
-        firsts = versions[0].refit_versions(versions, inputs, latents, sample_weights)
-        first_done = time.perf_counter()
-        networks = []
-        for first, step, weights in zip(firsts, steps, sample_weights, strict=True):
-            network = Network((first, *step.network.uppers))
-            networks.append(Network((first, *network.refit_above(step.latents, outputs, weights))))
-        done = time.perf_counter()
-
-        seconds = (imputed - started, first_done - imputed, done - first_done)
-        states = [
-            _finished(state.iteration + 1, step, network, inputs, outputs, seconds)
-            for state, step, network in zip(states, steps, networks, strict=True)
-        ]
+        moving = [place for place, state in enumerate(states) if not state.rests]
+        moved = _moved(inputs, outputs, [states[k] for k in moving], settings, [sample_weights[k] for k in moving])
+        states = [_rested(state, inputs, outputs) if state.rests else state for state in states]
+        for place, state in zip(moving, moved, strict=True):
+            states[place] = state
         yield states
 
 
+def _moved(
+    inputs: Any,
+    outputs: np.ndarray,
+    states: Sequence[IROState],
+    settings: IROSettings,
+    sample_weights: Sequence[np.ndarray | None],
+) -> list[IROState]:
+    """One iteration of chains that do not rest."""
+    if not states:
+        return []
+    started = time.perf_counter()
+    steps = [imputation_step(inputs, outputs, state, settings) for state in states]
+    imputed = time.perf_counter()
+
+    versions, latents = [step.network.first for step in steps], [step.latents[0] for step in steps]
+    firsts = versions[0].refit_versions(versions, inputs, latents, sample_weights)
+    first_done = time.perf_counter()
+    networks = []
+    for first, step, weights in zip(firsts, steps, sample_weights, strict=True):
+        network = Network((first, *step.network.uppers))
+        networks.append(Network((first, *network.refit_above(step.latents, outputs, weights))))
+    done = time.perf_counter()
+
+    seconds = (imputed - started, first_done - imputed, done - first_done)
+    return [
+        _finished(state, step, network, inputs, outputs, seconds)
+        for state, step, network in zip(states, steps, networks, strict=True)
+    ]
+
+
+def _rested(state: IROState, inputs: Any, outputs: np.ndarray) -> IROState:
+    """The state after an iteration that changes nothing."""
+    network, iteration = state.network, state.iteration + 1
+    idle: dict[str, Any] = {"seconds_impute": 0.0, "seconds_first_layer": 0.0, "seconds_regressions": 0.0}
+    if state.record is not None:
+        return replace(state, iteration=iteration, record=replace(state.record, iteration=iteration, **idle))
+    record = IRORecord(
+        iteration=iteration,
+        loss=network.head.loss(network.forward(inputs)[-1], outputs),
+        noise=network.first.noise_above(1.0, 1.0),
+        temperature=network.first.temperature(),
+        step_size=0.0,
+        n_shrinks=0,
+        acceptance=1.0,
+        kinetic=1.0,
+        **idle,
+        **network.first.certificate(),
+    )
+    return replace(state, iteration=iteration, record=record)
+
+
 def _finished(
-    iteration: int,
+    before: IROState,
     step: ImputationStep,
     network: Network,
     inputs: Any,
@@ -238,6 +285,7 @@ def _finished(
     seconds: tuple[float, float, float],
 ) -> IROState:
     """The state after an iteration, with its record; ``seconds`` are those of all chains that ran together."""
+    iteration = before.iteration + 1
     record = IRORecord(
         iteration=iteration,
         loss=network.head.loss(network.forward(inputs)[-1], outputs),
@@ -252,4 +300,4 @@ def _finished(
         seconds_regressions=seconds[2],
         **network.first.certificate(),
     )
-    return IROState(iteration, network, step.latents, step.rng_state, record)
+    return IROState(iteration, network, step.latents, step.rng_state, record, before.rest_after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,9 +10,10 @@ from scipy.special import logsumexp, softmax
 
 from kstonet._checks import require
 from kstonet._records import storable
-from kstonet.class_start import class_start, class_units
+from kstonet.class_start import FEWEST_HIDDEN, class_start, class_units, helpful_iterations, hidden_rows
 from kstonet.imputation.base import Latents
 from kstonet.initialisation import TrainingRows, initial_latents
+from kstonet.iro import IROSettings, IROState, iro
 from kstonet.layers import UPPER_LAYERS
 from kstonet.layers.activations import Activation
 from kstonet.layers.base import UpperLayer
@@ -26,7 +27,7 @@ from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCali
 from kstonet.uncertainty.logits import Restart
 from kstonet.uncertainty.network import NetworkUncertainty
 
-MOST_JUDGED = 32  # columns by which kernels are judged
+MOST_JUDGED = 64  # columns by which kernels are judged
 DEMAND = "False, True, or a sequence of all labels from the lowest to the highest, each once"
 Calibration = IntervalCalibration | ProbabilityCalibration
 
@@ -67,6 +68,12 @@ class Targets(Protocol):
         self, rng: np.random.Generator, network: Network, rows: TrainingRows, activation: Activation
     ) -> tuple[Network, Latents]:
         """Where training starts: the network after its first refit, and the latent values it was fitted on."""
+        ...
+
+    def rest_after(
+        self, network: Network, rows: TrainingRows, activation: Activation, loop: IROSettings, max_iter: int, seed: int
+    ) -> int | None:
+        """After how many iterations a chain rests; None for never."""
         ...
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
@@ -132,6 +139,12 @@ class NumericTargets:
         """Latent values that know the targets."""
         latents = initial_latents(rng, rows.X, rows.outputs, network.hidden_sizes, activation)
         return rows.refitted(network, latents), latents
+
+    def rest_after(
+        self, network: Network, rows: TrainingRows, activation: Activation, loop: IROSettings, max_iter: int, seed: int
+    ) -> int | None:
+        """Regressions go on."""
+        return None
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """R², averaged over the targets."""
@@ -243,6 +256,26 @@ class ClassTargets:
             return class_start(rng, network, rows, self.contrasts(rows.outputs), activation)
         latents = initial_latents(rng, rows.X, self.columns(rows.outputs), network.hidden_sizes, activation)
         return rows.refitted(network, latents), latents
+
+    def rest_after(
+        self, network: Network, rows: TrainingRows, activation: Activation, loop: IROSettings, max_iter: int, seed: int
+    ) -> int | None:
+        """As soon as iterations no longer make a network better at rows that were hidden from it.
+
+        Where training does not start as the one-vs-rest machine of its kernel, it has a way to go, and goes on.
+        """
+        if not self._starts_where_it_ends(network):
+            return None
+        rng = np.random.default_rng([seed, 1])
+        hidden = hidden_rows(rng, rows.outputs, rows.weights)
+        if hidden.sum() < FEWEST_HIDDEN:
+            return 0
+        weights = np.where(hidden, 0.0, 1.0 if rows.weights is None else rows.weights)
+        start = IROState(
+            0, *self.start(rng, network, replace(rows, weights=weights), activation), dict(rng.bit_generator.state)
+        )
+        chain = iro(rows.inputs, rows.outputs, start, loop, weights)
+        return helpful_iterations(chain, start, rows, hidden, max_iter)
 
     @staticmethod
     def _starts_where_it_ends(network: Network) -> bool:

@@ -100,6 +100,7 @@ class _Training:
         self.starts: Sequence[IROState] | None = None if resumption is None else resumption.states
         self.finished: list[IROState] = []  # the iterates that predictions average, of chains that are done
         self.recent: deque[IROState] = deque(maxlen=settings.n_average)  # of the chain that runs
+        self._rest_after: int | None = None
         self._watch: Callable[[Network], dict[str, float]] | None = None
 
     def train(self) -> TrainedNetwork:
@@ -139,8 +140,12 @@ class _Training:
         problem, settings = self.problem, self.settings
         rng = np.random.default_rng([settings.seed, chain] if chain else settings.seed)
         rows = TrainingRows(problem.X, self.inputs, problem.outputs, problem.weights)
-        fitted, latents = problem.targets.start(rng, new.network, rows, get_activation(settings.activation))
-        return IROState(0, fitted, latents, dict(rng.bit_generator.state))
+        activation = get_activation(settings.activation)
+        fitted, latents = problem.targets.start(rng, new.network, rows, activation)
+        if chain == 0:
+            limits = settings.loop, settings.max_iter, settings.seed
+            self._rest_after = problem.targets.rest_after(new.network, rows, activation, *limits)
+        return IROState(0, fitted, latents, dict(rng.bit_generator.state), rest_after=self._rest_after)
 
     def _run_chains(self) -> None:
         starts = self.starts or [self._new()] * self.settings.n_chains

@@ -90,3 +90,28 @@ def test_a_model_that_cannot_be_written_is_saved_elsewhere(run, regression, tmp_
     assert elsewhere in result.stderr
     assert not out.exists()
     assert kstonet.load(elsewhere).n_iter_ == 2
+
+
+def test_texts_that_start_a_formula_are_escaped_by_option_and_said(run, tmp_path):
+    table = tmp_path / "t.csv"
+    rows = [f"{k % 7},{'=HYPERLINK(1)' if k % 2 else 'plain'},{'@a' if k % 3 else 'b'}" for k in range(30)]
+    table.write_text("\n".join(["x,kind,label", *rows]))
+    run("fit", table, "-t", "label", "-o", tmp_path / "m.kstonet", "--tuning", "none")
+    plain, safe = tmp_path / "p.csv", tmp_path / "s.csv"
+    said = run("predict", tmp_path / "m.kstonet", table, "-o", plain, "--keep", "kind").stderr
+    assert "--escape-formulas" in said
+    assert "\n=HYPERLINK" in plain.read_text()
+    said = run("predict", tmp_path / "m.kstonet", table, "-o", safe, "--keep", "kind", "--escape-formulas").stderr
+    assert "now start with an apostrophe" in said
+    lines = safe.read_text().splitlines()
+    assert not any(cell.startswith(("=", "@")) for line in lines for cell in line.split(","))
+    assert any("'=HYPERLINK" in line and "'@a" in line for line in lines[1:])
+
+
+def test_classes_whose_columns_collide_are_refused(run, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(["x,label", *(f"{k % 7},{'x' if k % 2 else 'x_lower_95'}" for k in range(30))]))
+    run("fit", table, "-t", "label", "-o", tmp_path / "m.kstonet", "--tuning", "none")
+    said = run("predict", tmp_path / "m.kstonet", table, "-o", tmp_path / "p.csv", code=2).stderr
+    assert "two columns of the predictions would be called 'p_x_lower_95'" in " ".join(said.split())
+    assert not (tmp_path / "p.csv").exists()

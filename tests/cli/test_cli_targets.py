@@ -107,7 +107,9 @@ def test_names_that_collide():
     X = np.linspace(-1, 1, 30)[:, None]
     y = np.repeat(["a", "a_lower_95", "mean"], 10)
     model = kstonet.KStoNetClassifier(tuning="none", max_iter=2, random_state=0).fit(X, y)
-    table = prediction_table(model, X, [0.95])
+    with pytest.raises(ValueError, match="two columns of the predictions would be called 'p_a_lower_95'"):
+        prediction_table(model, X, [0.95])
+    table = prediction_table(model, X, [0.9])
     assert len(set(table.columns)) == 10
     kept = pd.DataFrame({"class": ["x"] * 30, "class_given": 0})
     assert list(beside(kept, table).columns[:3]) == ["class_given_2", "class_given", "class"]

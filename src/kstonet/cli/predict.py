@@ -13,7 +13,7 @@ from kstonet._words import counted
 from kstonet.cli import options
 from kstonet.cli.output import BAD_INPUT, session
 from kstonet.cli.places import PREDICTIONS, REPORT, check_output, write_or_rescue
-from kstonet.cli.prediction import beside, kept_columns, prediction_table
+from kstonet.cli.prediction import beside, kept_columns, prediction_table, without_formulas
 from kstonet.cli.scores import score
 from kstonet.cli.stored import StoredModel
 from kstonet.cli.tables import STDIN, Reading, read_table, write_table
@@ -38,6 +38,12 @@ def predict(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Column of TABLE to repeat beside the predictions; may be repeated; or all."),
     ] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas", help="Put an apostrophe before texts that a spreadsheet would take for a formula (=, +, -, @)."
+        ),
+    ] = False,
     unknown: options.UnknownOption = options.Unknown.error,
     quiet: options.QuietOption = False,
     json: options.JsonOption = False,
@@ -60,6 +66,17 @@ def predict(
         kept = kept_columns(given, keep or [], stored.ids)
         X = stored.conformed(given, unknown, list(kept.columns))
         predictions = beside(kept, prediction_table(stored.model, X, coverage, stored.target_names))
+        safe, formulas = without_formulas(predictions)
+        if formulas and escape_formulas:
+            predictions = safe
+            output.note(
+                f"{counted(formulas, 'text')} that a spreadsheet would take for a formula now start with an apostrophe."
+            )
+        elif formulas:
+            output.note(
+                f"spreadsheets would take {counted(formulas, 'text')} of the predictions for a formula; --escape-formulas puts "
+                "an apostrophe before them."
+            )
         if out != STDIN:
             wanted, out = out, write_or_rescue(partial(write_table, predictions), out, output)
             output.say(f"Wrote {counted(len(predictions), 'row')} to {out}: {', '.join(predictions.columns)}")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from kstonet import KStoNetClassifier
+from kstonet._files import without_formula
 from kstonet._words import did_you_mean, quoted
 from kstonet.plotting.inputs import Predicted
 from kstonet.tables import InputError
@@ -73,12 +74,40 @@ def _of_classes(model: KStoNetClassifier, X: Any, levels: list[float], names: li
     columns: dict[str, np.ndarray] = {"class": model.classes_[p.argmax(axis=1)]}
     bounds = model.predict_proba_interval(X, levels) if levels else None
     for j, label in enumerate(model.classes_):
-        columns[_free(f"p_{label}", columns)] = p[:, j]
+        own = {f"p_{label}": p[:, j]}
         if bounds is not None:
             for k, name in enumerate(names):
                 for side, end in enumerate(("lower", "upper")):
-                    columns[_free(f"p_{label}_{end}_{name}", columns)] = bounds[:, j, side, k]
+                    own[f"p_{label}_{end}_{name}"] = bounds[:, j, side, k]
+        twice = next((name for name in own if name in columns), None)
+        if twice is not None:
+            raise InputError(
+                f"two columns of the predictions would be called {twice!r}, one of them for the class {label!r}; train with "
+                "class labels that do not end like the bounds of another class."
+            )
+        columns |= own
     return pd.DataFrame(columns)
+
+
+def without_formulas(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """The table with an apostrophe before texts and names that a spreadsheet would take for a formula, and how many there are.
+
+    Examples
+    --------
+    >>> safe, count = without_formulas(pd.DataFrame({"class": ["=1+1", "plain"], "p": [0.5, -0.5]}))
+    >>> safe["class"].tolist(), safe["p"].tolist(), count
+    (["'=1+1", 'plain'], [0.5, -0.5], 1)
+    """
+    safe, count = table.copy(), 0
+    for place, dtype in enumerate(table.dtypes):
+        if not pd.api.types.is_numeric_dtype(dtype):
+            old = safe.iloc[:, place]
+            new = old.map(lambda value: without_formula(value) if isinstance(value, str) else value)
+            count += int((new.astype(str) != old.astype(str)).sum())
+            safe.isetitem(place, new)
+    names = [without_formula(str(name)) for name in table.columns]
+    count += sum(new != str(old) for new, old in zip(names, table.columns, strict=True))
+    return safe.set_axis(names, axis=1), count
 
 
 def kept_columns(table: pd.DataFrame, wanted: list[str], ids: tuple[str, ...]) -> pd.DataFrame:

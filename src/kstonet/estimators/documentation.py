@@ -127,9 +127,10 @@ KSTONET_PARAMETERS = f"""
         Kernel of the support vector regressions, as in :class:`MultiTargetSVR`; the fixed default is "rbf".
     gamma : float, {{"scale", "auto", "median"}} or one per first-layer unit, optional
         Inverse squared width of the kernel, as in :class:`MultiTargetSVR`; the fixed default is "scale".
-    length_scale : array of shape (n_features,), optional
+    length_scale : array of shape (n_features,) or (n_units, n_features), optional
         One length scale per (standardised) feature: features are divided by it before the kernel sees them, so that a large
-        value makes a feature irrelevant. The fixed default is the same scale for all features.
+        value makes a feature irrelevant. A row for every first-layer unit gives each its own view of the features. The fixed
+        default is the same scale for all features.
     C : float, one per first-layer unit or schedule, optional
         Weight of the loss of the support vector regressions, in scikit-learn's scaling; may be a function of the iteration. The
         larger, the closer the units follow the hidden values. The fixed default is 10.
@@ -148,8 +149,9 @@ KSTONET_PARAMETERS = f"""
         matrix does not fit into memory, and with a squared loss from 12,000 rows on; ``explain_plan`` says what it will be, and
         ``plan_`` what it was. :func:`kstonet.gram.register_gram` adds others.
     device : str, optional
-        Where the kernel matrix lives and the support vector regressions are solved: None is NumPy on the CPU, "cuda" a GPU (any
-        name that PyTorch knows; extra "gpu"). Prediction runs on the CPU either way.{SHARED_PARAMETERS}
+        Where the kernel matrix lives, the regressions of the first layer are solved and predictions are computed: None is NumPy
+        on the CPU, "cuda" a GPU (any name that PyTorch knows; extra "gpu"). A fitted model predicts elsewhere after
+        ``set_params(device=...)``, and on the CPU, with a warning, where its device is missing.{SHARED_PARAMETERS}
     Notes
     -----
     ``hidden_layer_sizes``, ``kernel``, ``gamma``, ``length_scale``, ``C`` and ``noise_variance`` also take "tune": these

@@ -118,7 +118,7 @@ class BaseKStoNet(BaseStoNet):
         """The value of a parameter that is not chosen: what the user gave, or the fixed default."""
         value = getattr(self, name)
         if value is None and name == "hidden_layer_sizes":
-            units = units_given({each: getattr(self, each) for each in ("kernel", "gamma", "C", "epsilon")})
+            units = units_given({each: getattr(self, each) for each in ("kernel", "gamma", "length_scale", "C", "epsilon")})
             return FIXED[name] if units is None else (units,)
         return FIXED.get(name) if value is None else value
 

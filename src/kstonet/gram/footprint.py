@@ -14,13 +14,14 @@ from kstonet.gram.dense import DenseGram
 
 KEPT = {"squared": 28e6, "epsilon_insensitive": 10e6}  # bytes of freed blocks that stay with the process
 CHOICE_ROWS = 1_600  # that kernels are chosen on
-CHOICE_MATRICES = {False: (2.0, 2.3), True: (3.0, 5.0)}  # of so many rows, for numbers and for classes: held, and of a thread
+CHOICE_MATRICES = {False: (2.0, 2.3), True: (11.0, 0.4)}  # of so many rows, for numbers and for classes: held, and of a thread
 CHOICE_THREADS = 4.5  # that have work
 CHOICE_KEPT = 30e6
 INVERSE_WORK = 4  # bytes per pair of rows while the last matrix is inverted
 FOLD_SHARE = 0.2  # of a matrix: the factors of its folds, with intervals
 SOLVER_ARRAYS = 40  # of rows × units for every fold, with intervals and the ε-insensitive loss
 FOLDS = 5
+HARD = 13.3  # bytes per pair of rows of matrix and factor, between 12 and 16
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Workload:
 def matrices_bytes(n: int, *, squared: bool = False, groups: int = 1, dtype: str = "float64", hard: bool = False) -> int:
     """Bytes of kernel matrices of n rows with their factors, or with the inverses that a squared loss needs.
 
-    ``hard`` is for a C that may be so large that no factor in float32 will do.
+    ``hard`` is for a C that is not known yet: it may be so large that a factor in float32 will not do.
 
     Examples
     --------
@@ -68,7 +69,7 @@ def matrices_bytes(n: int, *, squared: bool = False, groups: int = 1, dtype: str
     if squared:
         return n * n * (16 * groups + INVERSE_WORK)
     if hard:
-        return groups * n * (16 * n + 8 * min(n, BLOCK))
+        return int(groups * n * (HARD * n + 8 * min(n, BLOCK)))
     return groups * DenseGram.bytes_needed(n, dtype)
 
 

@@ -135,7 +135,7 @@ def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, class_
         loss = "squared" if squared else "epsilon_insensitive"
     sizes = given["hidden_layer_sizes"]
     if sizes is None:
-        units = units_given({name: given[name] for name in ("kernel", "gamma", "C", "epsilon")})
+        units = units_given({name: given[name] for name in ("kernel", "gamma", "length_scale", "C", "epsilon")})
         sizes = (units or (UNITS if class_units is None else class_units),)
     most = given["max_iter"] or (ITERATIONS[loss] if class_units is None else CLASS_ITERATIONS)
     averages = given["n_average"] or max(1, most // 2 if len(grams.X) <= MANY_ROWS else most // 4)
@@ -147,7 +147,7 @@ def _kernels(
 ) -> Choice | None:
     """The kernels and their ridges; None where every unit was given its own."""
     kernel, gamma, length_scale = given["kernel"], given["gamma"], given["length_scale"]
-    if isinstance(kernel, list | tuple) or np.ndim(gamma) > 0:
+    if isinstance(kernel, list | tuple) or np.ndim(gamma) > 0 or np.ndim(length_scale) > 1:
         return None
     free = gamma is None and length_scale is None and (kernel is None or (isinstance(kernel, str) and kernel in FAMILIES))
     names = tuple(FAMILIES) if kernel is None else (kernel,)

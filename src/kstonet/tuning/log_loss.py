@@ -75,16 +75,32 @@ class LeftOutLogLoss:
 
     def __call__(self, values: np.ndarray, weights: np.ndarray | None = None) -> float:
         """The loss of left-out values (n, k)."""
-        return self.with_slope(values, weights)[0]
+        return self._fitted(values, weights)[0]
+
+    def of_rows(self, values: np.ndarray, weights: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+        """The loss, and that of every row (n,)."""
+        loss, _, own, _, _ = self._fitted(values, weights)
+        return loss, own / self.entropy
 
     def with_slope(self, values: np.ndarray, weights: np.ndarray | None = None) -> tuple[float, np.ndarray]:
         """The loss, and its derivative with respect to the values (n, k)."""
+        loss, slope, _, towards, share = self._fitted(values, weights)
+        return loss, towards * (share * slope * self.unit / self.entropy)[:, None]
+
+    def _fitted(
+        self, values: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[float, float, np.ndarray, np.ndarray, np.ndarray]:
+        """The loss, the slope of the logits, the rows' losses, their derivatives in the logits, and the rows' shares."""
         n = len(self.codes)
         share = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
         p = values.astype(np.float64) * self.unit + self.level
-        two = p.shape[1] == 1
-        loss, slope, towards = _two_classes(p, self.codes, share) if two else _more_classes(p, self.codes, share)
-        return float(loss / self.entropy), towards * (share * slope * self.unit / self.entropy)[:, None]
+        best = _two_classes if p.shape[1] == 1 else _more_classes
+        slope, log_p = best(p, self.codes, share)
+        own = -log_p[np.arange(n), self.codes]
+        towards = np.exp(log_p[:, -p.shape[1] :])
+        towards -= np.eye(log_p.shape[1])[self.codes][:, -p.shape[1] :]
+        loss = float(share @ own) + _prior(slope, n)[0]
+        return float(loss / self.entropy), slope, own, towards, share
 
 
 def _prior(slope: float, n: int) -> tuple[float, float, float]:
@@ -92,8 +108,8 @@ def _prior(slope: float, n: int) -> tuple[float, float, float]:
     return 0.5 * PRIOR * (slope - SLOPE) ** 2 / n, PRIOR * (slope - SLOPE) / n, PRIOR / n
 
 
-def _more_classes(p: np.ndarray, codes: np.ndarray, share: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """The smallest loss of the logits a·p, a, and the derivative of a row's loss with respect to its logits."""
+def _more_classes(p: np.ndarray, codes: np.ndarray, share: np.ndarray) -> tuple[float, np.ndarray]:
+    """The slope a that makes the logits a·p most likely, and log-probabilities with it."""
     n, rows = len(p), np.arange(len(p))
     own, slope = p[rows, codes], SLOPE
     for _ in range(MOST_STEPS):  # Newton's steps on a convex function
@@ -106,13 +122,10 @@ def _more_classes(p: np.ndarray, codes: np.ndarray, share: np.ndarray) -> tuple[
         done, slope = abs(step - slope) <= ENOUGH * slope, step
         if done:
             break
-    log_p = log_proba(slope * p)
-    towards = np.exp(log_p)
-    towards[rows, codes] -= 1.0
-    return float(-share @ log_p[rows, codes]) + _prior(slope, n)[0], slope, towards
+    return slope, log_proba(slope * p)
 
 
-def _two_classes(p: np.ndarray, codes: np.ndarray, share: np.ndarray) -> tuple[float, float, np.ndarray]:
+def _two_classes(p: np.ndarray, codes: np.ndarray, share: np.ndarray) -> tuple[float, np.ndarray]:
     """The same for the logit a·p + b of the second class."""
     n, second = len(p), codes == 1
     design = np.column_stack([p[:, 0], np.ones(n)])
@@ -138,4 +151,4 @@ def _two_classes(p: np.ndarray, codes: np.ndarray, share: np.ndarray) -> tuple[f
         theta, proba, gained, value = theta - step, tried_proba, value - tried, tried
         if gained <= 1e-9 * value:
             break
-    return value, float(theta[0]), (proba - second)[:, None]
+    return float(theta[0]), log_proba((design @ theta)[:, None])

@@ -35,6 +35,8 @@ class RidgeFit:
     ridge : float
     root : float
         Root mean squared error out of sample.
+    losses : ndarray of shape (n,), optional
+        Log losses of left-out classes, whose mean is the score.
     """
 
     coef: np.ndarray
@@ -43,6 +45,7 @@ class RidgeFit:
     score: float
     ridge: float
     root: float
+    losses: np.ndarray | None = None
 
     @property
     def strength(self) -> float:
@@ -89,8 +92,8 @@ def ridge_fit(
     square = float(np.average((errors**2).mean(axis=1), weights=weights))
     if not np.isfinite(square):
         return None
-    score = square if loss is None else loss(Y - errors, weights)
-    return RidgeFit(coef, intercept, errors, score, ridge, float(np.sqrt(square)))
+    score, losses = (square, None) if loss is None else loss.of_rows(Y - errors, weights)
+    return RidgeFit(coef, intercept, errors, score, ridge, float(np.sqrt(square)), losses)
 
 
 def best_ridge(

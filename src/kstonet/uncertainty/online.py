@@ -42,7 +42,7 @@ class AdaptiveLevels:
     levels : ndarray of shape (probabilities, steps, columns)
         For every nominal probability of :data:`MISSES`, step and column of scores.
     weights : ndarray like ``levels``
-        Of the steps; they add up to one.
+        What the steps weigh; they add up to one.
     steps : ndarray of shape (steps,)
         One for plain adaptive conformal inference, several that compete.
     """

@@ -33,7 +33,7 @@ class JointFactor:
     Parameters
     ----------
     factor : ConformalFactor or OnlineFactor
-        Of the distances of out-of-sample errors, shape (n, 1).
+        The factor for the distances of out-of-sample errors, of shape (n, 1).
     shrinkage : float
         How much smaller correlations are taken: they are multiplied by one minus it.
     """
