@@ -21,13 +21,14 @@ import numpy as np
 
 from kstonet import row_sums
 from kstonet._progress import write
-from kstonet.class_start import LATENT_NOISE, LEAST_RESIDUAL, class_latents, residual_share
+from kstonet.class_start import LEAST_RESIDUAL, RELAXED, class_latents, residual_share
 from kstonet.gram.planning import Plan
 from kstonet.iro import IRORecord, scheduled
 from kstonet.layers.activations import get_activation
 from kstonet.layers.base import LayerUncertainty, UpperLayer
 from kstonet.layers.dense import SMALLEST_RESIDUAL
 from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
+from kstonet.layers.regression import automatic_alpha
 from kstonet.network import forward_above
 from kstonet.problem import Problem
 from kstonet.row_sums import FirstLayer, Group
@@ -44,7 +45,7 @@ from kstonet.sum_layers import (
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
-from kstonet.uncertainty.logits import out_of_sample_temperature
+from kstonet.uncertainty.logits import best_temperature, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty
 
 SAMPLE = 20_000  # rows that come to the client, of however many
@@ -89,8 +90,7 @@ class ClusterTraining:
         self.hidden = np.sort(order[: min(n // HIDDEN_SHARE, len(sample))])  # places in the sample
         common = rows.shared((problem.scaler, problem.targets, self.groups, sample, sample[self.hidden]))
         self.features = rows.each("features", _featured, parts, [common] * len(parts))
-        self.ratio = NOISE_RATIO
-        self.latent_noise: float | None = None
+        self.latents: Sequence[Any] = ()  # those a classifier starts from
         self.history: list[dict[str, Any]] = []
         self._solvers: dict[bool, NormalEquations] = {}
 
@@ -171,15 +171,16 @@ class ClusterTraining:
         weights = np.append(share, np.zeros(PADDING))
         table = class_latents(self.rng, targets.contrasts(codes), weights, self.m, self.activation)[: len(share)]
         latents = self._pass("start", row_sums.looked_up, table)
-        head = replace(head, least_residual=LEAST_RESIDUAL, residual_share=residual_share(head.n_outputs))
+        part = residual_share(head.n_outputs)
+        alpha = head.alpha * (part if head.alpha == automatic_alpha(1.0, self.n, self.m) else 1.0)  # unless it was given
+        head = replace(head, least_residual=LEAST_RESIDUAL, residual_share=part, alpha=alpha)
         start = self._refitted(latents, head, False)
-        own, values, _ = self._sampled(latents, start.first, False)
-        counted = self.problem.weights
-        pull = start.head.with_noise(1.0).score_input(values, self.problem.outputs)
-        self.ratio = max(_size(own - values, counted) / max(_size(pull, counted), 1e-6), 1e-3)
-        apart = values - np.average(values, axis=0, weights=counted)
-        self.latent_noise = LATENT_NOISE * max(float(np.sqrt(np.average(apart**2, axis=0, weights=counted)).mean()), 1e-6)
-        return start
+        _, _, left_out = self._sampled(latents, start.first, False)
+        fitted: Any = start.head
+        wanted = best_temperature(fitted.mean(left_out), self.problem.outputs, self.problem.weights)
+        factor = min(1.0, wanted) ** -RELAXED
+        self.latents = latents
+        return replace(start, head=replace(fitted, weights=factor * fitted.weights, intercept=factor * fitted.intercept))
 
     # -- the loop ------------------------------------------------------------------------------------------------------------
 
@@ -187,36 +188,24 @@ class ClusterTraining:
         """Loss of the head, and a typical residual."""
         (total,) = self.rows.combined(self._pass("loss", row_sums.squared_errors, now.first, (now.head,)))
         loss = float(total) / self.n
-        if not self.classes:
-            return loss, max(float(np.sqrt(loss)), SMALLEST_RESIDUAL)
-        return loss, now.head.residual(now.head.mean(self._fitted(now)), self.problem.outputs)
+        return loss, max(float(np.sqrt(loss)), SMALLEST_RESIDUAL)
 
-    def _fitted(self, now: Iterate) -> np.ndarray:
-        """Values of the first layer at the sample."""
-        values = np.empty((len(self.sample), self.m))
-        for group, weights in zip(self.groups, now.first.weights, strict=True):
-            values[:, group.units] = group.landmarks.features(group.kernel, self.problem.X) @ weights.T
-        return np.asarray(values + now.first.intercept)
-
-    def _iterated(self, now: Iterate, residual: float, iteration: int, hide: bool) -> tuple[Iterate, float, list[Any]]:
-        """One iteration of Algorithm 1; also the noise, and the latent values on their workers."""
+    def _iterated(self, now: Iterate, residual: float, iteration: int, hide: bool) -> tuple[Iterate, float]:
+        """One iteration of Algorithm 1, and the noise; the latent values are forgotten where they are drawn."""
         loop = self.settings.iro
         alpha = scheduled(loop.alpha, iteration)
         head = now.head.with_penalty(None if alpha == "auto" else float(alpha), residual, self.n)
         noise = scheduled(loop.noise_variance, iteration)
         if noise == "auto":
-            noise = NOISE_SHARE * residual**2 if self.latent_noise is None else self.latent_noise**2 / self.ratio
+            noise = NOISE_SHARE * residual**2
         noise = float(noise[0] if isinstance(noise, tuple) else noise)
-        head, first = head.with_noise(noise), replace(now.first, variance=self.ratio * noise)
+        head, first = head.with_noise(noise), replace(now.first, variance=NOISE_RATIO * noise)
         temperature = 1.0 if loop.temperature == "auto" else float(loop.temperature)
         chain = replace(loop.chain, temperature=temperature)
         draw = int(self.rng.integers(2**63)), self.n
         arguments = first, (head,), chain, scheduled(loop.step_size, iteration), draw
-        if not self.classes:  # the latent values are forgotten where they are drawn
-            passed = self._pass("impute", row_sums.imputed_sides, arguments, self._what(hide))
-            return self._layers(self.rows.combined(passed), (), head, hide), noise, []
-        latents = self._pass("impute", row_sums.imputed, *arguments)
-        return self._refitted(latents, head, hide), noise, latents
+        passed = self._pass("impute", row_sums.imputed_sides, arguments, self._what(hide))
+        return self._layers(self.rows.combined(passed), (), head, hide), noise
 
     def train(self, verbose: int = 0) -> TrainedNetwork:
         """Train, then calibrate."""
@@ -224,15 +213,17 @@ class ClusterTraining:
         recent: deque[Iterate] = deque(maxlen=settings.n_average)
         now = self._started()
         loss, residual = self._loss(now)
-        latents: list[Any] = []
-        for iteration in range(settings.max_iter):
+        if self.classes:  # rests where it starts: further iterations seldom help a one-vs-rest machine
+            recent.append(now)
+            self._record(1, loss, float("nan"), 0.0, verbose)
+        for iteration in range(0 if self.classes else settings.max_iter):
             begin = time.perf_counter()
-            now, noise, latents = self._iterated(now, residual, iteration, False)
+            now, noise = self._iterated(now, residual, iteration, False)
             loss, residual = self._loss(now)
             recent.append(now)
             self._record(iteration + 1, loss, noise, time.perf_counter() - begin, verbose)
         model = self._model(list(recent))
-        return model if settings.residuals is None else self._calibrated(model, list(recent), residual, latents)
+        return model if settings.residuals is None else self._calibrated(model, list(recent), residual)
 
     def _record(self, iteration: int, loss: float, noise: float, seconds: float, verbose: int) -> None:
         unknown = float("nan")
@@ -258,14 +249,12 @@ class ClusterTraining:
 
     # -- calibration ---------------------------------------------------------------------------------------------------------
 
-    def _calibrated(
-        self, model: TrainedNetwork, iterates: Sequence[Iterate], residual: float, latents: Sequence[Any]
-    ) -> TrainedNetwork:
+    def _calibrated(self, model: TrainedNetwork, iterates: Sequence[Iterate], residual: float) -> TrainedNetwork:
         """The model with its uncertainty, and with a calibration on rows that the network has not seen."""
         first = first_uncertainty(self.groups, model.expansion)
         residuals = self.settings.residuals
         if self.classes:
-            _, _, left_out = self._sampled(latents, iterates[-1].first, False)
+            _, _, left_out = self._sampled(self.latents, iterates[-1].first, False)
             rows = left_out, self.problem.outputs, self.problem.weights
             uppers: tuple[tuple[LayerUncertainty, ...], ...] = tuple((now.head.uncertainty(*rows),) for now in iterates)
             found = NetworkUncertainty(model.expansion, first, uppers)
@@ -278,7 +267,7 @@ class ClusterTraining:
         found = NetworkUncertainty(model.expansion, first, uppers)
         now, predicted = iterates[-1], []
         for iteration in range(CALIBRATION_ITERATIONS):
-            now, _, _ = self._iterated(now, residual, self.settings.max_iter + iteration, True)
+            now, _ = self._iterated(now, residual, self.settings.max_iter + iteration, True)
             residual = self._loss(now)[1]
             if iteration:
                 passed = self._pass("predict", row_sums.hidden_outputs, now.first, (now.head,))
@@ -289,11 +278,6 @@ class ClusterTraining:
         place = (self.groups[0].kernel, X) if residuals == "local" else None
         calibration = IntervalCalibration.of_residuals(outputs, moments, weights, place)
         return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
-
-
-def _size(values: np.ndarray, weights: np.ndarray | None) -> float:
-    """Root mean square."""
-    return float(np.sqrt(np.average((values**2).mean(axis=1), weights=weights)))
 
 
 def _unpacked(function: Callable[..., Any], part: Any, *rest: Any) -> Any:
