@@ -8,7 +8,7 @@ be dense (on a GPU, or because it is given) and is too large to be inverted, the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -86,13 +86,8 @@ def fast_choice(
     pairwise = problem.rows.pairwise
     grams.check_memory(pairwise=pairwise)
     columns = problem.targets.judged(problem.outputs, problem.weights)
-    # the ridges to choose from are meant for weights around one; C, which multiplies the weights, gets the difference back
-    weight = 1.0 if problem.weights is None else float(problem.weights.mean())
-    scaled = (
-        problem if problem.weights is None else replace(problem, rows=replace(problem.rows, weights=problem.weights / weight))
-    )
     with threadpool_limits(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
-        found = _kernels(scaled, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
+        found = _kernels(problem, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
     own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
     shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
     loss, sizes = shape["loss"], shape["hidden_layer_sizes"]
@@ -103,9 +98,6 @@ def fast_choice(
     else:
         units = int(np.atleast_1d(sizes)[0])
         parameters |= found.settings(loss, units, None if kernels_together(grams, classes=classes) > 1 else 1)
-        if weight != 1.0:
-            C = parameters["C"]
-            parameters["C"] = [each / weight for each in C] if isinstance(C, list) else C / weight
         reason, table = found.reason, found.table
     kept = {name: value for name, value in given.items() if value is not None}
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
