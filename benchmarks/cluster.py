@@ -1,6 +1,6 @@
 """What a training on a Dask cluster moves in an iteration, against the number of partitions and workers.
 
-    python benchmarks/cluster.py [--rows 8000] [--rank 200] [--units 20] [--out benchmarks/results/cluster.json]
+    python benchmarks/cluster.py [--rows 4000] [--rank 200] [--units 20] [--out benchmarks/results/cluster.json]
 
 A cluster of worker processes on this machine; Gaussian rows of ten features. Counted are the bytes, pickled, of what the client
 sends for its tasks to share, of the results it receives, and of what workers receive from each other, from one iteration to the
@@ -85,7 +85,7 @@ def measure(client: Client, given: argparse.Namespace, partitions: int) -> dict[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=8000)
+    parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--rank", type=int, default=200)
     parser.add_argument("--units", type=int, default=20)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/cluster.json"))

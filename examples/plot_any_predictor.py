@@ -47,7 +47,7 @@ boosting = GradientBoostingRegressor(random_state=0).fit(X[first], y[first])
 # leaf of every tree a row falls into, as a few directions of these indicators. Predictions and the original features are
 # beside them: the noise may depend on what the predictor has forgotten, as the mean does not.
 def last_layer(rows):
-    """The values of the last hidden layer."""
+    """The prediction, the last hidden layer and the features."""
     values = network[0].transform(rows)
     for weights, intercept in zip(network[1].coefs_[:-1], network[1].intercepts_[:-1], strict=True):
         values = np.maximum(values @ weights + intercept, 0.0)
@@ -59,7 +59,7 @@ leaves.fit(boosting.apply(X[first]))
 
 
 def tree_leaves(rows):
-    """Predictions, directions of the leaves, and features."""
+    """The prediction, directions of the leaves and the features."""
     return np.column_stack([boosting.predict(rows), leaves.transform(boosting.apply(rows)), rows])
 
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from kstonet import KStoNetRegressor
 from kstonet.iro import IROSettings
 from kstonet.layers.heads import CategoricalHead
 from kstonet.problem import Problem, Rows
-from kstonet.settings import KernelLayerSettings, LinearLayerSettings, TrainingSettings, layer_sizes, per_unit
+from kstonet.settings import KernelLayerSettings, LinearLayerSettings, TrainingSettings, layer_sizes, per_unit, units_given
 from kstonet.targets import ClassTargets, NumericTargets
 
 RNG = np.random.default_rng(0)
@@ -68,3 +69,25 @@ def test_sizes_and_values_per_unit():
         KernelLayerSettings(gamma=[0.1, 0.2]).build(PROBLEM, 3)
     with pytest.raises(ValueError, match="svr_tol=0"):
         KernelLayerSettings(tol=0).build(PROBLEM, 3)
+
+
+def test_length_scales_per_unit():
+    p = PROBLEM.X.shape[1]
+    scales = np.array([np.full(p, 0.5), np.full(p, 2.0)])
+    kernels = KernelLayerSettings(length_scale=scales, gamma=[0.1, 0.2]).kernels(PROBLEM, 2)
+    assert [kernel.length_scale for kernel in kernels] == [(0.5,) * p, (2.0,) * p]
+    assert units_given({"length_scale": scales}) == 2
+    assert units_given({"length_scale": scales[0]}) is None
+    with pytest.raises(ValueError, match=r"(?s)length_scale=.*: each must be one value, or one for each of the 3"):
+        KernelLayerSettings(length_scale=scales).build(PROBLEM, 3)
+
+
+@pytest.mark.parametrize("tuning", ["none", "fast"])
+def test_units_with_views_of_their_own(tuning):
+    """Two units, each with the other feature hidden, make a sum of two functions."""
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    options = {"tuning": tuning, "loss": "squared", "residuals": None, "max_iter": 5, "random_state": 0}
+    model = KStoNetRegressor(length_scale=[[1.0, 1e6], [1e6, 1.0]], **options).fit(X, np.sin(X[:, 0]) + X[:, 1])
+    units = model.feature_importance().units
+    assert units.shape == (2, 2)
+    assert (np.diag(units) > 0.999).all()

@@ -130,14 +130,15 @@ class KernelLayerSettings:
         """The kernel of every unit, with gamma resolved on the rows of the problem."""
         kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel] * units
         gammas = [self.gamma] * units if isinstance(self.gamma, str) or np.ndim(self.gamma) == 0 else list(self.gamma)
-        if len(kernels) != units or len(gammas) != units:
+        scales = list(self.length_scale) if np.ndim(self.length_scale) == 2 else [self.length_scale] * units
+        if {len(kernels), len(gammas), len(scales)} != {units}:
             raise ValueError(
-                f"kernel={self.kernel!r} and gamma={self.gamma!r}: each must be one value, or one for each of the {units} "
-                "first-layer units of hidden_layer_sizes."
+                f"length_scale={self.length_scale!r}, kernel={self.kernel!r} and gamma={self.gamma!r}: each must be one value, "
+                f"or one for each of the {units} first-layer units of hidden_layer_sizes."
             )
-        given: dict[str, Any] = {"length_scale": self.length_scale, "sample_weight": problem.weights}
-        pairs = zip(kernels, gammas, strict=True)
-        return [make_kernel(kernel, problem.X, gamma=gamma, **given) for kernel, gamma in pairs]
+        each = zip(kernels, gammas, scales, strict=True)
+        weights = problem.weights
+        return [make_kernel(name, problem.X, gamma=own, length_scale=scale, sample_weight=weights) for name, own, scale in each]
 
 
 @dataclass(frozen=True)
@@ -259,7 +260,8 @@ def units_given(parameters: dict[str, Any]) -> int | None:
     >>> units_given({"kernel": ["rbf", "laplacian"], "C": 10.0}), units_given({"C": None})
     (2, None)
     """
-    several = (value for value in parameters.values() if not isinstance(value, str) and np.ndim(value) > 0)
+    axes = {"length_scale": 1}  # one value has an axis of its own
+    several = (value for name, value in parameters.items() if not isinstance(value, str) and np.ndim(value) > axes.get(name, 0))
     return next((len(value) for value in several), None)
 
 

@@ -290,9 +290,11 @@ def test_bad_files_are_refused_before_the_work(run, tmp_path, regression, monkey
     with monkeypatch.context() as patch:
         patch.setattr("os.access", lambda *_: False)
         assert "is not yours to write to" in run(*fit, tmp_path / "m.kstonet", code=2).stderr
-    assert "is not a stored model" in run("info", table, code=2).stderr
+    assert "is a table, but a model file comes first" in run("info", table, code=2).stderr
     assert "is not a file" in run("info", tmp_path / "none.kstonet", code=2).stderr
-    assert "use --format" in run("predict", path, table, "--out", tmp_path / "p.ods", code=2).stderr
+    said = run("predict", path, table, "--out", tmp_path / "p.ods", code=2).stderr
+    assert "let it end in .csv" in said
+    assert "--format" not in said  # which is about the table that is read
     assert "coverage=[95.0] must lie strictly between 0 and 1" in run("predict", path, table, "--coverage", 95, code=2).stderr
 
 

@@ -40,7 +40,7 @@ def test_a_pipe_in_and_json_out(tmp_path, flats, run):
     ("options", "first", "total"),
     [
         ((), "choosing kernel and width", ITERATIONS["squared"]),
-        (("--tuning", "none", "--max-iter", 3), "0/3  building the kernel matrix; Ctrl-C stops and keeps the model", 3),
+        (("--tuning", "none", "--max-iter", 3), "0/4  building the kernel matrix; Ctrl-C stops and keeps the model", 3),
     ],
 )
 def test_a_terminal_shows_the_training_in_one_line_and_then_clears_it(tmp_path, flats, options, first, total):
@@ -59,9 +59,11 @@ def test_a_terminal_shows_the_training_in_one_line_and_then_clears_it(tmp_path, 
     assert fit.returncode == 0, shown.decode()
     moved = [line.removesuffix("\x1b[K") for line in shown.decode().split("\r") if line.startswith("[training]")]
     assert moved[0] == f"[training] {first}" if "none" not in options else first in moved[0]
-    assert all(f"/{total}  loss" in line and "Ctrl-C stops" in line for line in moved[1:-1])
-    assert f"{total}/{total}  preparing intervals" in moved[-1]
-    assert len(moved) == total + 2
+    steps = total + 1  # the last one are the intervals
+    assert all(f"/{steps}  loss" in line and "Ctrl-C stops" in line for line in moved[1:-2])
+    assert f"{total}/{steps}  preparing intervals" in moved[-2]
+    assert f"{steps}/{steps}  intervals prepared" in moved[-1]
+    assert len(moved) == steps + 2
     follows = "Trained" if "none" in options else "Chosen"
     assert f"\r\x1b[K{follows}" in shown.decode() or f"\r\x1b[K\x1b[1;36m{follows}" in shown.decode()
 
@@ -71,7 +73,7 @@ def test_a_log_has_lines_of_the_training_only_unless_quiet(tmp_path, flats):
     words = ("fit", tmp_path / "flats.csv", "-t", "price", "--max-iter", 30, "--out", tmp_path / "m.kstonet")
     with process(*words) as fit:
         _, err = fit.communicate()
-    assert err.count("[training]") == 10
+    assert err.count("[training]") == 11
     assert "\r" not in err
     with process(*words, "--quiet") as fit:
         assert fit.communicate() == ("", "")

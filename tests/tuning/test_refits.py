@@ -7,7 +7,7 @@ from kstonet import KStoNetRegressor
 from kstonet.checkpoint import Run
 from kstonet.problem import Problem, Rows
 from kstonet.targets import NumericTargets
-from kstonet.tuning.refits import FEW_ROWS, refit_folds, refitted_predictions
+from kstonet.tuning.refits import FEW_ROWS, MIDDLE_ROWS, refit_folds, refitted_predictions
 from kstonet.uncertainty.conformal import ConformalFactor
 from kstonet.uncertainty.noise_model import NoiseModel, left_out_variances
 
@@ -60,7 +60,41 @@ def test_intervals_of_few_rows_are_learnt_from_them(rows, monkeypatch):
     ):
         KStoNetRegressor(max_iter=2, random_state=0, **parameters).fit(X, y)
     assert called == [32]
-    assert refit_folds(FEW_ROWS) == 0
+    assert [refit_folds(n) for n in (FEW_ROWS - 1, FEW_ROWS, MIDDLE_ROWS)] == [10, 5, 0]
+
+
+def test_one_part_says_how_much_residuals_are_too_small(monkeypatch):
+    """Residuals of all rows are made larger by the ratio of those of the part; never smaller, and at most twice as large."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(FEW_ROWS, 2))
+    y = X[:, 0] + 0.3 * rng.normal(size=FEW_ROWS)
+    seen, widths = [], {}
+
+    def predictions(problem, *_):
+        better = np.full((len(problem.X), 1), np.nan)
+        better[::5] = problem.outputs[::5] - seen[-1] * 0.3 * np.sign(rng.normal(size=(FEW_ROWS // 5, 1)))
+        return better
+
+    monkeypatch.setattr("kstonet.estimators.kstonet.refitted_predictions", predictions)
+    for size in (0.1, 2.0, 50.0, 500.0):
+        seen.append(size)
+        model = KStoNetRegressor(max_iter=2, residuals="crossfit", random_state=0).fit(X, y)
+        widths[size] = float(np.diff(model.predict_interval(X, 0.9)).mean())
+    plain = KStoNetRegressor(max_iter=2, residuals="crossfit", random_state=0)
+    monkeypatch.setattr("kstonet.estimators.kstonet.refit_folds", lambda n: 0)
+    width = float(np.diff(plain.fit(X, y).predict_interval(X, 0.9)).mean())
+    assert widths[0.1] == pytest.approx(width)
+    assert 1.3 * width < widths[2.0] <= widths[50.0] == widths[500.0]
+    assert widths[50.0] == pytest.approx(2 * width, rel=0.1)
+
+
+def test_one_part_of_more_rows_is_refitted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(FEW_ROWS, 2))
+    found = predicted(X, X[:, 0], folds=5)
+    hidden = np.random.default_rng(0).permutation(FEW_ROWS) % 5 == 0
+    np.testing.assert_array_equal(np.isnan(found), ~hidden)
+    assert np.abs(found[hidden] - X[hidden, 0]).max() < 0.5
 
 
 def test_a_second_interrupt_leaves_the_refits(rows, monkeypatch):

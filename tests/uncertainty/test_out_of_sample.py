@@ -153,3 +153,22 @@ def test_the_scale_is_relative_to_the_variance(classifier):
     assert found[0.02] > 1.0
     assert found[0.0] == 1.0  # nothing to be scaled
     assert found[1e-12] == 1e4
+
+
+def test_rows_that_are_nearly_certain_do_not_count(classifier, monkeypatch):
+    """Their labels come back as they were, whatever the width of their likelihood."""
+    state, _, loop = classifier
+    sure = np.arange(120) < 90
+    truth = np.column_stack([np.zeros(120), np.where(sure, 8.0, 0.1)])
+    drawn_from = []
+
+    def replicate(state, inputs, logits, *_):
+        drawn_from.append(logits)
+        return logits + np.column_stack([np.zeros(120), np.where(sure, 0.0, 2.0)])
+
+    monkeypatch.setattr("kstonet.uncertainty.logits._replicate", replicate)
+    rows = np.arange(120), np.ones((120, 2))
+    assert bootstrap_scale(state, None, truth, rows, loop, None) == pytest.approx(4.0, rel=1e-3)  # 1.0 with equal weights
+    assert bootstrap_scale(state, None, truth, rows, loop, np.where(sure, 1.0, 0.5)) == pytest.approx(4.0, rel=1e-3)
+    spread = np.sqrt(1.0 + 0.25 * 4.0 / np.mean(truth[:, 1] ** 2))  # the squared error is missing in the fitted logits
+    np.testing.assert_allclose(drawn_from[1], spread * truth)

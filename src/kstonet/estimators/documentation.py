@@ -120,16 +120,18 @@ KSTONET_PARAMETERS = f"""
         ``n_average`` are chosen where they are left out. "fast" chooses them from the training rows by the leave-one-out error
         of kernel ridge regressions, at the price of some kernel matrices of up to 1,600 rows; for classes it also tries a
         kernel in which features count as much as they vary (pixels, bits), and takes it where the log loss of left-out rows is
-        smaller. "thorough" spends several times as much on the relevance of the features, where there are rows enough to learn
-        it from. "none" uses the fixed defaults.
+        smaller. In a regression, up to three kernels that err less together share the first layer, one of which may look along
+        combinations of the features. "thorough" spends several times as much on the relevance of features and on such
+        combinations, and takes up to six kernels. "none" uses the fixed defaults.
         Values that you give are always respected.
     kernel : str, callable, Kernel or one per first-layer unit, optional
         Kernel of the support vector regressions, as in :class:`MultiTargetSVR`; the fixed default is "rbf".
     gamma : float, {{"scale", "auto", "median"}} or one per first-layer unit, optional
         Inverse squared width of the kernel, as in :class:`MultiTargetSVR`; the fixed default is "scale".
-    length_scale : array of shape (n_features,), optional
+    length_scale : array of shape (n_features,) or (n_units, n_features), optional
         One length scale per (standardised) feature: features are divided by it before the kernel sees them, so that a large
-        value makes a feature irrelevant. The fixed default is the same scale for all features.
+        value makes a feature irrelevant. A row for every first-layer unit gives each its own view of the features. The fixed
+        default is the same scale for all features.
     C : float, one per first-layer unit or schedule, optional
         Weight of the loss of the support vector regressions, in scikit-learn's scaling; may be a function of the iteration. The
         larger, the closer the units follow the hidden values. The fixed default is 10.
@@ -148,8 +150,9 @@ KSTONET_PARAMETERS = f"""
         matrix does not fit into memory, and with a squared loss from 12,000 rows on; ``explain_plan`` says what it will be, and
         ``plan_`` what it was. :func:`kstonet.gram.register_gram` adds others.
     device : str, optional
-        Where the kernel matrix lives and the support vector regressions are solved: None is NumPy on the CPU, "cuda" a GPU (any
-        name that PyTorch knows; extra "gpu"). Prediction runs on the CPU either way.{SHARED_PARAMETERS}
+        Where the kernel matrix lives, the regressions of the first layer are solved and predictions are computed: None is NumPy
+        on the CPU, "cuda" a GPU (any name that PyTorch knows; extra "gpu"). A fitted model predicts elsewhere after
+        ``set_params(device=...)``, and on the CPU, with a warning, where its device is missing.{SHARED_PARAMETERS}
     Notes
     -----
     ``hidden_layer_sizes``, ``kernel``, ``gamma``, ``length_scale``, ``C`` and ``noise_variance`` also take "tune": these

@@ -27,6 +27,7 @@ from kstonet.uncertainty.noise_model import EXACT, NoiseModel, left_out_variance
 from kstonet.uncertainty.online import OnlineFactor, adapting
 from kstonet.uncertainty.regions import JointFactor
 
+MOST_TOO_SMALL = 2.0  # how many times residuals are made larger at most
 ENOUGH_ROWS = 1000  # whose variance is compared with their squared errors: a mean over all of them
 
 
@@ -98,10 +99,21 @@ class IntervalCalibration:
 
     @staticmethod
     def _predicted(end: TrainingEnd) -> np.ndarray:
-        if end.predicted is not None:
-            return end.predicted(end.run)
+        better = None if end.predicted is None else end.predicted(end.run)
+        if better is not None and not np.isnan(better).any():
+            return better
         folds = regression_folds(len(end.outputs))
-        return cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds, end.run)
+        found = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds, end.run)
+        if better is None:
+            return found
+        # better predictions of a part of the rows say by how much all residuals are too small
+        residuals, known = end.outputs - found, ~np.isnan(better).any(axis=1)
+        weights = None if end.weights is None else end.weights[known]
+        if weights is not None and not weights.any():
+            return found
+        sizes = [np.average(np.abs(r[known]), axis=0, weights=weights) for r in (end.outputs - better, residuals)]
+        ratio = np.clip(sizes[0] / np.maximum(sizes[1], EXACT), 1.0, MOST_TOO_SMALL)
+        return np.asarray(end.outputs - ratio * residuals)
 
     @classmethod
     def _of_part(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, kernel: Kernel | None, *, local: bool) -> Self:

@@ -1,0 +1,45 @@
+"""Classifiers: no seed is much worse than the others, probabilities are calibrated, and the network is as good as an SVC."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from kstonet import KStoNetClassifier
+from kstonet.metrics import expected_calibration_error
+
+
+def moons(n):
+    return make_moons(n, noise=0.25, random_state=0)
+
+
+def mixture(n, classes=10, p=10):
+    """Normal rows around two centres per class."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(classes, 2, p))
+    labels, part = rng.integers(classes, size=n), rng.integers(2, size=n)
+    return centres[labels, part] + 0.7 * rng.normal(size=(n, p)), labels
+
+
+@pytest.mark.parametrize("rows", [moons, mixture])
+def test_worst_of_twenty_seeds_is_close_to_the_median(rows):
+    X, y = rows(4000)
+    errors = [
+        np.mean(KStoNetClassifier(random_state=seed).fit(X[:800], y[:800]).predict(X[800:]) != y[800:]) for seed in range(20)
+    ]
+    assert max(errors) <= 1.10 * np.median(errors)
+
+
+@pytest.mark.parametrize("rows", [moons, mixture])
+def test_calibration_and_errors_beside_a_searched_svc(rows):
+    X, y = rows(4000)
+    model = KStoNetClassifier(random_state=0).fit(X[:1000], y[:1000])
+    p = model.predict_proba(X[1000:])
+    assert expected_calibration_error(y[1000:], p) <= 0.03
+    grid = {"svc__C": [0.1, 1.0, 10.0, 100.0], "svc__gamma": [step / X.shape[1] for step in (0.1, 0.3, 1.0, 3.0, 10.0)]}
+    rival = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid, cv=3).fit(X[:1000], y[:1000])
+    error, other = (np.mean(each.predict(X[1000:]) != y[1000:]) for each in (model, rival))
+    assert error <= other + np.sqrt(other / len(X[1000:]))
