@@ -21,7 +21,7 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
 from kstonet.gram import LowRank
-from kstonet.gram.kernels import RBF, Exponential, KernelSum, Laplacian
+from kstonet.gram.kernels import Exponential
 from kstonet.layers import heads, linear
 from kstonet.persistence import ModelFileError, load, save
 from kstonet.storage import container
@@ -33,7 +33,6 @@ OF_VERSION_1 = Path(__file__).parents[1] / "reference" / "stored"
 FIRST_FILES = ("regressor_precomputed", "classifier_three", "stonet_loo")
 MANY = np.random.default_rng(1).normal(size=(200, 3))
 SKEWED = np.random.default_rng(2).exponential(size=200)
-SUM = KernelSum(parts=(RBF(gamma=0.5), Laplacian(gamma=1.0)), weights=(0.75, 0.25))
 DATED = pd.DataFrame({"a": X[:, 0], "sold": pd.date_range("2024-01-31", periods=len(X)), "c": X[:, 2]})
 ORDINAL = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, dtype=np.float64)
 RIDGE: dict[str, Any] = {"tuning": "none", "loss": "squared", "C": 1.0}
@@ -102,7 +101,6 @@ def models() -> list[Any]:
             ),
             quick(KStoNetRegressor, kernel=[Exponential((1.0, 2.0, 3.0)), "linear"], residuals=None).fit(X, Y[:, 0]),
             quick(KStoNetRegressor, **RIDGE, residuals="local").fit(MANY, MANY[:, 0] + SKEWED * np.exp(MANY[:, 1])),
-            quick(KStoNetRegressor, residuals=None, tuning="none", kernel=SUM).fit(X, Y[:, 0]),
             _of_dates(),
             make_pipeline(
                 ColumnTransformer([("numbers", StandardScaler(), slice(0, 2)), ("codes", ORDINAL, [2])]),
