@@ -44,6 +44,8 @@ TRANSFORMERS: dict[str, type[Any]] = {
         TableEncoder,
     )
 }
+#: Numbers of transformers, one per feature.
+PER_FEATURE = {"mean_", "var_", "scale_", "center_", "min_", "data_min_", "data_max_", "data_range_", "max_abs_", "statistics_"}
 TYPES = {
     kind.__name__: kind for kind in (np.float64, np.float32, np.int64, np.int32, np.bool_, np.str_, np.object_, float, int, str)
 }
@@ -111,6 +113,9 @@ def from_values(value: Any) -> Any:
         for name in value.state:
             expect(isinstance(name, str) and not callable(getattr(kind, name, None)), f"{value.kind} has no state {name!r:.40}")
         made, state = object.__new__(kind), {name: from_values(item) for name, item in value.state.items()}
+        for name in PER_FEATURE & state.keys():
+            shape = getattr(state[name], "shape", None)
+            expect(shape in (None, (state.get("n_features_in_"),)), f"{name} of {value.kind} has not one number per feature")
         made.__setstate__(state) if hasattr(made, "__setstate__") else vars(made).update(state)
         return made
     if isinstance(value, StoredSlice):
