@@ -35,11 +35,17 @@ class TrainingRows:
         return network.refit(self.inputs, latents, self.outputs, self.weights)
 
 
+STACKED_SHARE = 0.999  # the same where units differ by their kernels: their mean is then the stack that was chosen
 TARGET_SHARE = 0.97  # correlation of an initial latent value with its mixture of targets; 0.7 left five units worse than an SVR
 
 
 def initial_latents(
-    rng: np.random.Generator, X: np.ndarray, targets: np.ndarray, sizes: tuple[int, ...], activation: Activation
+    rng: np.random.Generator,
+    X: np.ndarray,
+    targets: np.ndarray,
+    sizes: tuple[int, ...],
+    activation: Activation,
+    share: float | None = None,
 ) -> Latents:
     """Initial values of all latent layers.
 
@@ -53,7 +59,10 @@ def initial_latents(
     sizes : tuple of int
         Units of each latent layer.
     activation : Activation
+    share : float, optional
+        Correlation of a value with its mixture of targets, by default ``TARGET_SHARE``.
     """
+    share = TARGET_SHARE if share is None else share
     latents = []
     below = X
     for layer, size in enumerate(sizes):
@@ -61,7 +70,7 @@ def initial_latents(
         if layer == 0:  # the layers above get both directions from it
             signal = _with_both_signs(signal, targets)
         direction = _unit_variance(below @ rng.normal(size=(below.shape[1], size)))
-        values = _unit_variance(TARGET_SHARE * signal + np.sqrt(1.0 - TARGET_SHARE**2) * direction)
+        values = _unit_variance(share * signal + np.sqrt(1.0 - share**2) * direction)
         latents.append(values)
         below = activation.value(values)
     return tuple(latents)

@@ -120,8 +120,9 @@ KSTONET_PARAMETERS = f"""
         ``n_average`` are chosen where they are left out. "fast" chooses them from the training rows by the leave-one-out error
         of kernel ridge regressions, at the price of some kernel matrices of up to 1,600 rows; for classes it also tries a
         kernel in which features count as much as they vary (pixels, bits), and takes it where the log loss of left-out rows is
-        smaller. "thorough" spends several times as much on the relevance of the features, where there are rows enough to learn
-        it from. "none" uses the fixed defaults.
+        smaller. In a regression, up to three kernels that err less together share the first layer, one of which may look along
+        combinations of the features. "thorough" spends several times as much on the relevance of features and on such
+        combinations, and takes up to six kernels. "none" uses the fixed defaults.
         Values that you give are always respected.
     kernel : str, callable, Kernel or one per first-layer unit, optional
         Kernel of the support vector regressions, as in :class:`MultiTargetSVR`; the fixed default is "rbf".

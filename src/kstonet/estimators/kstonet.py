@@ -26,7 +26,7 @@ from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, LARGEST, KernelLayerSettings, TrainingSettings, units_given
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
-from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, network_shape, two_kernels
+from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, kernels_together, network_shape
 from kstonet.tuning.parts import larger_part, search_sizes, validation_parts
 from kstonet.tuning.refits import refit_folds, refitted_predictions
 from kstonet.tuning.search import search
@@ -230,9 +230,10 @@ class BaseKStoNet(BaseStoNet):
             units = class_units(classes, self.ordinal) if is_classifier(self) else None
             shape = network_shape(grams, given, pairwise=self._pairwise, class_units=units)
             settings = settings.with_parameters({name: value for name, value in shape.items() if name in asked})
-            several = "kernel" in asked and two_kernels(grams, classes=units is not None)
+            thorough = self.tuning == "thorough"
+            together = kernels_together(grams, classes=units is not None, thorough=thorough) if "kernel" in asked else 1
             threads = cpu_count() if self.n_jobs in (None, -1) else int(self.n_jobs)
-            work = replace(work, groups=2 if several else 1, threads=threads if "C" in asked else 0)
+            work = replace(work, groups=together, threads=threads if "C" in asked else 0)
         plan = settings.plan(grams, work)
         assert plan is not None
         if tuned and plan.solver == "dense":

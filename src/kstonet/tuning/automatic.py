@@ -9,7 +9,9 @@ Every candidate is judged by the leave-one-out error of its kernel ridge regress
 3. the best of them by the evidence on more rows;
 4. the best of these by the leave-one-out error itself, on rows that the evidence has not seen, where there are enough of them,
    and half way between both;
-5. what is left on all rows (up to a bound), with more and with less ridge.
+5. what is left on all rows (up to a bound), with more and with less ridge;
+6. for a regression, the best of them along directions instead of features (:mod:`~kstonet.tuning.directions`), and of all that
+   was judged on these rows those that are best together (:mod:`~kstonet.tuning.stacking`).
 
 Where no candidate is clearly better than the mean of the targets, the answer is a kernel with so much ridge that
 it nearly predicts the mean.
@@ -24,13 +26,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from kstonet.gram import Kernel
-from kstonet.gram.kernels.squash import Squash, squashed
+from kstonet.gram.kernels.squash import Squash
 from kstonet.tuning.choice import Choice
+from kstonet.tuning.directions import along_gradients, feature_machine
 from kstonet.tuning.heavy_tails import heavy_tails
 from kstonet.tuning.judging import Candidate, Rows, best_of_families
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import ridge_fit
+from kstonet.tuning.stacking import greedy_stack
 from kstonet.tuning.stationary import FAMILIES, Family
 
 FEW_ROWS, MIDDLE_ROWS, MORE_ROWS, MOST_ROWS = 400, 600, 800, 1600
@@ -53,6 +56,9 @@ HOPEFUL_FOR_CLASSES, CLEARLY_FOR_CLASSES = 1.0, 3.0  # the same for classes: sta
 DRAWN_IN = 0.98  # score with heavy tails drawn in over that without, below which they are
 SIGNAL = 2.0  # standard errors by which the best of many candidates has to be better than the mean: one is what luck gives
 NO_SIGNAL = 1e3  # ridge where nothing is better than the mean
+PICKS = 20  # of candidates that are better together: as many as a regression has units
+MOST_FEATURES_TURNED = 100  # directions are a matrix of so many columns
+MACHINES = ("matern32", "matern12", "rbf")  # families of recursive feature machines; the others of a thorough choice only
 
 
 def automatic_choice(
@@ -64,6 +70,7 @@ def automatic_choice(
     loss: LeftOutLogLoss | None = None,
     kernels: Sequence[str] = tuple(FAMILIES),
     thorough: bool = False,
+    together: int = 1,
     n_jobs: int | None = None,
 ) -> Choice:
     """Kernel and ridge for standardised rows.
@@ -83,8 +90,10 @@ def automatic_choice(
     kernels : sequence of str
         Names of the families to choose from.
     thorough : bool
-        Whether the leave-one-out error guides the scales of three families, for more steps and on up to ``THOROUGH_ROWS`` rows:
-        several times the price, for a better relevance of the features.
+        Whether the leave-one-out error guides the scales of all families, for more steps and on up to ``THOROUGH_ROWS`` rows,
+        and more candidates along directions are tried: several times the price.
+    together : int, default=1
+        Up to how many kernels may be chosen that are better together than the best alone.
     n_jobs : int, optional
         Number of threads, as in joblib; the result does not depend on it.
 
@@ -146,13 +155,15 @@ def automatic_choice(
         learned = _trusted(learned, plain, per_scale)
     else:
         learned = [one for one in learned if _ahead(one, plain[0]) > HOPEFUL_FOR_CLASSES]
+    axes, all_families = learned, thorough and together > 1
     if n > FEW_ROWS and learned:
-        hopeful = [one for one in learned[:LAST] if one.score <= HOPEFUL * learned[0].score]
+        hopeful = learned if all_families else [one for one in learned[:LAST] if one.score <= HOPEFUL * learned[0].score]
         learned = each(lambda start: more.judge(more.learned(start, "evidence", NEXT_STEPS)), hopeful)
     finalists = best_of_families([*learned, *plain])
     plenty = thorough or n >= PLENTY_PER_SCALE * (p + 1)
-    if many and (learned or loss is None) and (n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1)):
-        finalists = finalists[: FINALISTS if plenty else LAST]
+    enough = n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1) or (all_families and n > FEW_ROWS)
+    if many and (learned or loss is None) and enough:
+        finalists = finalists if all_families else finalists[: FINALISTS if plenty else LAST]
         rows = THOROUGH_ROWS if thorough else MIDDLE_ROWS if plenty else MORE_ROWS
         last = every.take(order[max(0, n - rows) :])
         steps = PLENTY_STEPS if plenty else NEXT_STEPS
@@ -172,7 +183,31 @@ def automatic_choice(
     best = each(settled, best_of_families(finalists)[:LAST])
     if loss is not None and best[0].relevance != "none":
         best = _clearly_better(best, each(settled, plain[:LAST]))
-    return _choice(best, most, opening, table)
+    chosen = _choice(best, most, opening.rows.view.squash, table)
+    if together == 1 or not chosen.signal:
+        return chosen
+
+    def on_most(one: Candidate) -> Candidate | None:
+        return one if len(one.fit.coef) == len(most) else most.judge(one)
+
+    def along(start: Candidate | Family) -> Candidate | None:
+        """A candidate along the directions of its gradients, or a recursive feature machine of a family."""
+        found = feature_machine(more, start) if isinstance(start, Family) else along_gradients(more, start)
+        return None if found is None else most.turned(found[0]).judge(found[1])
+
+    pool = [*best, *each(on_most, finalists)]
+    euclidean = [one for one in (*learned, *axes) if not one.family.absolute]
+    if euclidean and p <= MOST_FEATURES_TURNED:
+        machines = [FAMILIES[name] for name in (MACHINES if thorough else MACHINES[:1]) if name in kernels]
+        pool += each(along, [euclidean[0], *machines])
+    if thorough and many and len(openings) > 1:  # features as the best single candidate does not see them
+
+        def seen_otherwise(other: Opening) -> Candidate | None:
+            rows, all_rows = (other.rows.take(order[:size]) for size in (MORE_ROWS, MOST_ROWS))
+            return all_rows.judge(rows.learned(other.guide, "evidence", NEXT_STEPS))
+
+        pool += each(seen_otherwise, [one for one in openings if one is not opening])
+    return _stacked(chosen, greedy_stack(pool, most, PICKS, together))
 
 
 @dataclass(frozen=True)
@@ -182,10 +217,6 @@ class Opening:
     Parameters
     ----------
     rows : Rows
-    squash : tuple, optional
-        How features were drawn in.
-    units : ndarray of shape (p,)
-        What the drawn features were divided by.
     first : Candidate
         With one width for all features, on few rows.
     guide : Candidate
@@ -193,26 +224,16 @@ class Opening:
     """
 
     rows: Rows
-    squash: Squash | None
-    units: np.ndarray
     first: Candidate
     guide: Candidate
 
-    def kernel(self, candidate: Candidate) -> Kernel:
-        """The kernel of a candidate for rows as they are."""
-        return replace(candidate.family.kernel(candidate.scales / self.units), squash=self.squash)
-
 
 def _opening(every: Rows, squash: Squash | None, order: np.ndarray, lead: Family, many: bool) -> Opening:
-    units = np.ones(every.X.shape[1])
-    if squash is not None:
-        drawn = squashed(every.X, squash)
-        units = np.where(np.isfinite([spread for _, spread in squash]), drawn.std(axis=0), 1.0)
-        every = replace(every, X=drawn / units)
+    every = every if squash is None else every.drawn_in(squash)
     few, more = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS))
     first = few.best_width(lead)
     guide = more.judge(few.learned(first, "evidence", FIRST_STEPS) if many else first)
-    return Opening(every, squash, units, first, first if guide is None else guide)
+    return Opening(every, first, first if guide is None else guide)
 
 
 def _trusted(learned: list[Candidate], plain: list[Candidate], per_scale: float) -> list[Candidate]:
@@ -238,7 +259,7 @@ def _ahead(one: Candidate, rival: Candidate) -> float:
     return float(gain.mean() / max(gain.std() / np.sqrt(len(gain)), 1e-12))
 
 
-def _choice(best: list[Candidate], rows: Rows, opening: Opening, table: list[dict[str, Any]]) -> Choice:
+def _choice(best: list[Candidate], rows: Rows, squash: Squash | None, table: list[dict[str, Any]]) -> Choice:
     """The best two, unless the mean of the targets is as good."""
     first = best[0]
     n = len(rows.Y)
@@ -262,17 +283,36 @@ def _choice(best: list[Candidate], rows: Rows, opening: Opening, table: list[dic
         f"{first.family.name}, relevance of features: {first.relevance}, ridge {first.fit.ridge:.3g}: the smallest "
         f"leave-one-out {by} of {tried} candidates, {first.fit.score:.3g} of {of} on {n} rows"
     )
-    if opening.squash is not None:
-        heavy = int(np.isfinite([spread for _, spread in opening.squash]).sum())
+    if squash is not None:
+        heavy = int(np.isfinite([spread for _, spread in squash]).sum())
         reason += f"; heavy tails of {heavy} features are drawn in"
     if not signal:
         reason = f"no kernel of {tried} candidates is clearly better than the mean of the targets on {n} rows"
     return Choice(
-        kernels=tuple(opening.kernel(one) for one in best),
+        kernels=tuple(one.kernel for one in best),
         ridges=tuple(one.fit.ridge for one in best),
         strengths=tuple(one.fit.strength for one in best),
         noises=tuple(one.fit.root for one in best),
         signal=signal,
         table=table,
         reason=reason,
+    )
+
+
+def _stacked(alone: Choice, stack: list[tuple[Candidate, int]]) -> Choice:
+    """The choice of several kernels that are better together."""
+    members = [one for one, _ in stack]
+    shares = tuple(times / PICKS for _, times in stack)
+    if len(members) == 1:
+        return alone
+    errors = np.average([one.fit.errors for one in members], axis=0, weights=shares)
+    names = ", ".join(f"{share:.0%} {one.family.name} ({one.relevance})" for one, share in zip(members, shares, strict=True))
+    return replace(
+        alone,
+        kernels=tuple(one.kernel for one in members),
+        ridges=tuple(one.fit.ridge for one in members),
+        strengths=tuple(one.fit.strength for one in members),
+        noises=tuple(one.fit.root for one in members),
+        shares=shares,
+        reason=f"{alone.reason}; together {names} err less: {np.mean(errors**2):.3g}",
     )

@@ -28,7 +28,7 @@ class Choice:
     Parameters
     ----------
     kernels : tuple of Kernel
-        The best, and the best of another family.
+        Those that are best together; or the best, and the best of another family.
     ridges : tuple of float
         Ridges of the regressions with these kernels.
     strengths : tuple of float
@@ -40,6 +40,8 @@ class Choice:
     table : list of dict
         One per candidate: "kernel", "gamma", "relevance", "ridge", "score" (squared leave-one-out error) and "rows".
     reason : str
+    shares : tuple of float
+        How the units of a first layer are divided between kernels that are best together; empty for the best alone.
     """
 
     kernels: tuple[Kernel, ...]
@@ -49,6 +51,7 @@ class Choice:
     signal: bool
     table: list[dict[str, Any]] = field(repr=False)
     reason: str = ""
+    shares: tuple[float, ...] = ()
 
     @property
     def kernel(self) -> Kernel:
@@ -57,8 +60,8 @@ class Choice:
 
     @property
     def together(self) -> int:
-        """How many of the kernels should share the first layer: the second where it is nearly as good."""
-        return sum(noise <= NEARLY_AS_GOOD * self.noises[0] for noise in self.noises)
+        """How many of the kernels share the first layer: those with a share, or the second where it is nearly as good."""
+        return len(self.shares) or sum(noise <= NEARLY_AS_GOOD * self.noises[0] for noise in self.noises)
 
     @property
     def residuals(self) -> tuple[float, ...]:
@@ -87,7 +90,7 @@ class Choice:
         )
 
     def settings(self, loss: str, units: int, kernels: int | None = None) -> dict[str, Any]:
-        """``kernel``, ``C`` and ``epsilon`` of a first layer; where it has several kernels, the units take them in turns.
+        """``kernel``, ``C`` and ``epsilon`` of a first layer; where it has several kernels, units take them by their shares.
 
         Parameters
         ----------
@@ -104,7 +107,7 @@ class Choice:
         epsilon = (FIXED["epsilon"],) * len(self.kernels) if squared else self.epsilon
         kernels = min(units, self.together if kernels is None else kernels)
         if kernels > 1:
-            turns = [unit % kernels for unit in range(units)]
+            turns = _turns(self.shares[:kernels] or (1.0,) * kernels, units)
             each = {"kernel": self.kernels, "C": C, "epsilon": epsilon}
             return {name: [values[turn] for turn in turns] for name, values in each.items()}
         kernel = self.kernels[0]
@@ -114,3 +117,20 @@ class Choice:
                 scales = kernel.length_scale
                 return one | {"kernel": family.name, "gamma": kernel.gamma, "length_scale": scales}  # type: ignore[attr-defined]
         return one | {"kernel": kernel}
+
+
+def _turns(shares: tuple[float, ...], units: int) -> list[int]:
+    """Which kernel every unit takes: the one that is furthest behind its share, so that each of them is spread over the layer.
+
+    Examples
+    --------
+    >>> _turns((1.0, 1.0), 5), _turns((0.75, 0.25), 4)
+    ([0, 1, 0, 1, 0], [0, 0, 1, 0])
+    """
+    taken = [0] * len(shares)
+    turns = []
+    for unit in range(1, units + 1):
+        behind = [unit * share / sum(shares) - own for share, own in zip(shares, taken, strict=True)]
+        turns.append(behind.index(max(behind)))
+        taken[turns[-1]] += 1
+    return turns

@@ -29,7 +29,9 @@ from kstonet.tuning.shared_unit import with_shared_unit
 from kstonet.tuning.stationary import FAMILIES
 
 FEWEST_ROWS = 10  # fewer have nothing to choose by
-TWO_KERNELS_UP_TO = 5_000  # rows: two kernels are two inverses
+SEVERAL_KERNELS_UP_TO = 5_000  # rows: every kernel is an inverse
+MANY_KERNELS_UP_TO = 3_000
+TOGETHER, TOGETHER_THOROUGH = 3, 6  # kernels in one layer
 UNITS = 20  # of a regression; on validation rows six were 2 % behind the ridge regression, twenty 0.3 % ahead
 ITERATIONS = {"squared": 12, "epsilon_insensitive": 8}
 CLASS_ITERATIONS = 6  # a classifier starts nearly where it ends
@@ -100,7 +102,7 @@ def fast_choice(
         table: list[dict[str, Any]] = []
     else:
         units = int(np.atleast_1d(sizes)[0])
-        parameters |= found.settings(loss, units, None if two_kernels(grams, classes=classes) else 1)
+        parameters |= found.settings(loss, units, None if kernels_together(grams, classes=classes) > 1 else 1)
         if weight != 1.0:
             C = parameters["C"]
             parameters["C"] = [each / weight for each in C] if isinstance(C, list) else C / weight
@@ -109,10 +111,15 @@ def fast_choice(
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
 
 
-def two_kernels(grams: Grams, *, classes: bool) -> bool:
-    """Whether two kernels may share the first layer: of few rows, and where two inverses fit into the memory."""
-    few = not classes and len(grams.X) <= TWO_KERNELS_UP_TO
-    return few and (grams.device is not None or dense_fits(len(grams.X), grams.max_memory, squared=True, groups=2))
+def kernels_together(grams: Grams, *, classes: bool, thorough: bool = False) -> int:
+    """How many kernels may share the first layer: more with few rows, as many as their inverses fit into the memory."""
+    n = len(grams.X)
+    if classes or n > SEVERAL_KERNELS_UP_TO:
+        return 1
+    most = 2 if n > MANY_KERNELS_UP_TO else TOGETHER_THOROUGH if thorough else TOGETHER
+    if grams.device is not None:
+        return most
+    return next((k for k in range(most, 1, -1) if dense_fits(n, grams.max_memory, squared=True, groups=k)), 1)
 
 
 def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, class_units: int | None) -> dict[str, Any]:
@@ -154,6 +161,8 @@ def _kernels(
     if free:
         loss = _log_loss(problem, columns)
         options: dict[str, Any] = {"loss": loss, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
+        classes = isinstance(problem.targets, ClassTargets)
+        options["together"] = kernels_together(problem.grams, classes=classes, thorough=thorough)
         found = automatic_choice(problem.X, columns, problem.weights, seed, **options)
         if loss is not None:
             found = with_shared_unit(problem, columns, loss, found, names, seed)

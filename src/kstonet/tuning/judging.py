@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from kstonet.gram import Kernel
+from kstonet.gram.kernels.squash import Squash
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.relevance_gradient import RIDGE_BOUNDS, Objective, learn_scales
 from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, best_ridge, ridge_fit
 from kstonet.tuning.stationary import Family
+from kstonet.tuning.views import View
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of the median distance
 FIRST_WIDTH = 2
@@ -29,11 +31,13 @@ class Candidate:
     family : Family
     scales : ndarray of shape (p,)
         What the features are multiplied by.
-    relevance : {"none", "evidence", "leave-one-out", "both"}
+    relevance : {"none", "evidence", "leave-one-out", "both", "directions"}
         What the scales were learned by.
     fit : RidgeFit
     centre : ndarray of shape (p,)
         Logarithm of the one scale for all features that suits the family: where scales stay that the data do not know.
+    view : View
+        What was done to the features before.
     """
 
     family: Family
@@ -41,11 +45,12 @@ class Candidate:
     relevance: str
     fit: RidgeFit
     centre: np.ndarray
+    view: View = field(default_factory=View)
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel object."""
-        return self.family.kernel(self.scales)
+        """The kernel object, for standardised features."""
+        return self.view.kernel(self.family, self.scales)
 
     @property
     def score(self) -> float:
@@ -64,7 +69,7 @@ class Candidate:
         """Of the table of candidates."""
         return {
             "kernel": self.family.name,
-            "gamma": self.kernel.gamma,  # type: ignore[attr-defined]
+            "gamma": self.family.make(None).gamma,  # type: ignore[attr-defined]
             "relevance": self.relevance,
             "ridge": self.fit.ridge,
             "score": self.score,
@@ -74,12 +79,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Rows:
-    """Some of the training rows; with a loss where their targets are classes."""
+    """Some of the training rows, as candidates see them; with a loss where their targets are classes."""
 
     X: np.ndarray
     Y: np.ndarray
     weights: np.ndarray | None
     loss: LeftOutLogLoss | None = None
+    view: View = field(default_factory=View)
 
     def __len__(self) -> int:
         return len(self.X)
@@ -87,7 +93,18 @@ class Rows:
     def take(self, rows: np.ndarray) -> Rows:
         """Some of these."""
         weights = None if self.weights is None else self.weights[rows]
-        return Rows(self.X[rows], self.Y[rows], weights, None if self.loss is None else self.loss.take(rows))
+        return Rows(self.X[rows], self.Y[rows], weights, None if self.loss is None else self.loss.take(rows), self.view)
+
+    def drawn_in(self, squash: Squash) -> Rows:
+        """The rows with heavy tails drawn in."""
+        view = View.drawn_in(self.X, squash)
+        return replace(self, X=view(self.X), view=view)
+
+    def turned(self, directions: np.ndarray) -> Rows:
+        """The rows with their features combined into directions, given by the columns of a matrix."""
+        before = self.view.directions
+        view = replace(self.view, directions=directions if before is None else before @ directions)
+        return replace(self, X=self.X @ directions, view=view)
 
     def judge(self, candidate: Candidate) -> Candidate | None:
         """A candidate with what its regression shows on these rows."""
@@ -153,7 +170,7 @@ class Rows:
             here = better
         fit, scales = tried[here], ones / widths[here[0]]
         assert fit is not None  # with the largest ridge every kernel matrix is positive definite
-        return Candidate(family, scales, "none", fit, np.log(scales))
+        return Candidate(family, scales, "none", fit, np.log(scales), self.view)
 
 
 def best_of_families(candidates: list[Candidate]) -> list[Candidate]:

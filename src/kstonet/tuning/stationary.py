@@ -33,14 +33,14 @@ class Family:
     value_and_slope : callable
         k and dk/dd; overwrites d.
     make : callable
-        The kernel object for a tuple of length scales.
+        The kernel object for a tuple of length scales, or for None where features are scaled already.
     absolute : bool
         Whether d is the sum of absolute differences.
     """
 
     name: str
     value_and_slope: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-    make: Callable[[tuple[float, ...]], Kernel]
+    make: Callable[[tuple[float, ...] | None], Kernel]
     absolute: bool = False
 
     def distances(self, X: np.ndarray, scales: np.ndarray) -> np.ndarray:

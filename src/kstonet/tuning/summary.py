@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -45,12 +46,17 @@ def value_words(value: Any) -> str:
     >>> from kstonet.gram.kernels import RBF
     >>> value_words([RBF(gamma=0.5), RBF(gamma=2.0), RBF(gamma=0.5), RBF(gamma=2.0)])
     'RBF (gamma 0.5) and RBF (gamma 2) in turn'
+    >>> value_words([2.0, 3.0, 2.0, 2.0])
+    '2 for 3 units and 3 for 1'
     >>> value_words((10, 5)), value_words(0.123456), value_words("rbf")
     ('(10, 5)', '0.1235', 'rbf')
     """
     if isinstance(value, list):
-        different = list(dict.fromkeys(map(value_words, value)))
-        return " and ".join(different) + (" in turn" if len(different) > 1 else "")
+        times = Counter(map(value_words, value))
+        if max(times.values()) <= 1 + min(times.values()):
+            return " and ".join(times) + (" in turn" if len(times) > 1 else "")
+        (first, own), *others = times.most_common()
+        return " and ".join([f"{first} for {own} units", *(f"{other} for {units}" for other, units in others)])
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
     if is_dataclass(value) and not isinstance(value, type):  # a kernel

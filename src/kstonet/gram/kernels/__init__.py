@@ -4,7 +4,6 @@ from kstonet.gram.kernels.base import Kernel, UserKernel, squared_distances
 from kstonet.gram.kernels.distance import RBF, Exponential, Laplacian, Matern, Stationary
 from kstonet.gram.kernels.products import ArcCosine, Linear, Polynomial, Precomputed
 from kstonet.gram.kernels.registry import kernel_names, make_kernel, register_kernel, resolve_gamma, takes_gamma
-from kstonet.gram.kernels.sums import KernelSum
 
 #: Names of the kernels of this package; :func:`kernel_names` also has those registered from outside.
 KERNEL_NAMES = kernel_names()
@@ -15,7 +14,6 @@ __all__ = [
     "ArcCosine",
     "Exponential",
     "Kernel",
-    "KernelSum",
     "Laplacian",
     "Linear",
     "Matern",

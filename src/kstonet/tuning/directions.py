@@ -1,0 +1,120 @@
+"""Directions that a function varies along: the average gradient outer product of a kernel ridge regression.
+
+Scales of single features miss what depends on differences or sums of features. M = Σ ∇f ∇fᵀ/n over the training rows has the
+directions along which the fitted f varies as its first eigenvectors. A kernel that looks along them is a recursive feature
+machine (Radhakrishnan, Beaglehole, Pandit & Belkin 2024); here its scales are then learned by the evidence like others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import eigh
+
+from kstonet.tuning.judging import Candidate, Rows
+from kstonet.tuning.screening_ridge import ridge_fit
+from kstonet.tuning.stationary import Family
+
+SMALLEST = 1e-6  # eigenvalue over the largest: no direction is lost altogether
+ROUNDS = 4  # of a recursive feature machine: the best of them is rarely a later one
+STEPS = 12  # iterations of a climb along directions
+
+
+def gradient_products(rows: Rows, candidate: Candidate) -> np.ndarray | None:
+    """Σ ∇f ∇fᵀ/n of the candidate's regression on some rows, all targets together; None where it is singular.
+
+    Parameters
+    ----------
+    rows : Rows
+        As the candidate sees them.
+    candidate : Candidate
+        Of a family of Euclidean distances.
+
+    Returns
+    -------
+    ndarray of shape (p, p)
+    """
+    family, scaled = candidate.family, rows.X * candidate.scales
+    K, slope = family.value_and_slope(family.distances(rows.X, candidate.scales))
+    fit = ridge_fit(K, rows.Y, candidate.fit.ridge, rows.weights)
+    if fit is None:
+        return None
+    np.fill_diagonal(slope, 0.0)
+    total = np.zeros((scaled.shape[1],) * 2)
+    for coef in fit.coef.T:
+        pulled = slope * coef
+        gradients = 2.0 * candidate.scales * (scaled * pulled.sum(axis=1)[:, None] - pulled @ scaled)
+        total += gradients.T @ (gradients if rows.weights is None else gradients * rows.weights[:, None])
+    return total / len(scaled)
+
+
+def along_gradients(rows: Rows, start: Candidate) -> tuple[np.ndarray, Candidate] | None:
+    """Directions for a kernel with scales of single features, and the kernel with scales of these directions.
+
+    The features are turned, not stretched: the kernel is the same before its new scales are learned.
+
+    Parameters
+    ----------
+    rows : Rows
+        As the candidate sees them.
+    start : Candidate
+        Of a family of Euclidean distances.
+
+    Returns
+    -------
+    (directions, candidate) or None
+        Directions of unit variance on the rows; the candidate is not judged yet.
+    """
+    products = gradient_products(rows, start)
+    if products is None:
+        return None
+    _, turn = eigh(products / np.outer(start.scales, start.scales))
+    return _learned(rows, start.scales[:, None] * turn, replace(start, scales=np.ones(len(turn))), alike=True)
+
+
+def feature_machine(rows: Rows, family: Family) -> tuple[np.ndarray, Candidate] | None:
+    """A recursive feature machine: one width along the directions of the gradients, found anew along these.
+
+    Parameters
+    ----------
+    rows : Rows
+    family : Family
+        Of Euclidean distances.
+
+    Returns
+    -------
+    (directions, candidate) or None
+        As in :func:`along_gradients`, of the round with the smallest leave-one-out error.
+    """
+    directions, here = np.eye(rows.X.shape[1]), rows
+    one = rows.best_width(family)
+    best: tuple[np.ndarray, Candidate] | None = None
+    for _ in range(ROUNDS):
+        products = gradient_products(here, one)
+        if products is None:
+            break
+        values, turn = eigh(directions @ products @ directions.T)
+        if not values[-1] > 0:  # a function that does not vary has no directions
+            break
+        values = np.maximum(values, SMALLEST * values[-1])
+        directions = turn * np.sqrt(values / values.mean())
+        here = rows.turned(directions)
+        one = here.best_width(family, one)
+        if best is None or one.score < best[1].score:
+            best = directions, one
+    return None if best is None else _learned(rows, *best, alike=False)
+
+
+def _learned(rows: Rows, directions: np.ndarray, start: Candidate, *, alike: bool) -> tuple[np.ndarray, Candidate]:
+    """Directions of unit variance, and a kernel along them whose scales the evidence has learned.
+
+    Scales that the data do not know are drawn to a common one (``alike``), or stay where they are.
+    """
+    spread = (rows.X @ directions).std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    turned = rows.turned(directions / spread)
+    scales = start.scales * spread
+    centre = np.full(len(scales), np.log(scales).mean()) if alike else np.log(scales)
+    start = replace(start, scales=scales, centre=centre, view=turned.view)
+    return directions / spread, replace(turned.learned(start, "evidence", STEPS), relevance="directions")
