@@ -276,17 +276,18 @@ def report(parts: Parts) -> str:
 
 
 def summary(parts: Parts) -> list[Summary]:
-    """One section of docs/results.md; the paper has no such results."""
-    found = by_method(parts)
-    if not found:
+    """One section of docs/results.md, from the largest number of rows; the paper has no such results."""
+    if not parts:
         return []
+    most = max(int(key.split("|")[2]) for key in parts)
+    found = by_method({key: part for key, part in parts.items() if key.split("|")[2] == str(most)})
+    common = sorted(set.intersection(*map(set, found.values())))
 
     def means(column: str) -> str:
-        return ", ".join(f"{method} {np.mean([part[column] for part in own.values()]):.3f}" for method, own in found.items())
+        return ", ".join(f"{method} {np.mean([own[place][column] for place in common]):.3f}" for method, own in found.items())
 
     titles = {"worst_slab": "Worst-slab coverage of 90 % intervals", "score": "Interval score of 90 % intervals"}
-    counts = ", ".join(f"{len(own)}" for own in found.values())
-    note = f"means over all splits that a method has done ({counts}); defaults only"
+    note = f"means over {len(common)} splits with at most {most:,} training rows; defaults only"
     return [Summary(title, "–", "–", means(column), note) for column, title in titles.items()]
 
 
