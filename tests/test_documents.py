@@ -53,7 +53,7 @@ def test_links_lead_to_sections(path):
 
 def known_names():
     """Names in the code of the library and of what is built on it, and strings that are a single name."""
-    parts = ("src", "experiments", "benchmarks", "examples", "tests/extension")
+    parts = ("src", "experiments", "benchmarks", "examples", "tests/extension", "tests/reliability")
     paths = [path for part in parts for path in (ROOT / part).rglob("*.py")]
     names = {path.stem for path in paths}
     for path in paths:

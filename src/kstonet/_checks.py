@@ -158,8 +158,9 @@ def within_range() -> Iterator[None]:
     try:
         yield
     except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
+        what = f" ({error})" if str(error) else ""
         raise ValueError(
-            f"the computation left the range of floating-point numbers ({error}). Use parameters nearer to the defaults, "
+            f"the computation left the range of floating-point numbers{what}. Use parameters nearer to the defaults, "
             "weights of fewer orders of magnitude, or standardised data."
         ) from error
 

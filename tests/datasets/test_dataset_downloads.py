@@ -196,7 +196,7 @@ def test_progress_on_a_terminal(site, yacht, monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     load("yacht")
     shown = capsys.readouterr().err
-    assert f"\r\033[Kkstonet: {site.url}/yacht.zip  {len(ZIP)} bytes of {len(ZIP)} bytes" in shown
+    assert f"\rkstonet: {site.url}/yacht.zip  {len(ZIP)} bytes of {len(ZIP)} bytes\033[K" in shown
     assert shown.endswith(" s\n")
 
 

@@ -34,10 +34,8 @@ def classification(settings=None, **choices):
 
 
 def expected_failures(estimator):
-    return {
-        "check_sample_weight_equivalence_on_dense_data": "the imputation draws one stream of noise for all rows, and a row "
-        "given twice can stand on both sides of a validation part"
-    }
+    reason = "the imputation draws one stream of noise for all rows, and a row given twice can be on both sides of a split"
+    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
 
 
 @parametrize_with_checks([regression(), classification(C=[10.0])], expected_failed_checks=expected_failures)

@@ -263,10 +263,14 @@ def _choice(best: list[Candidate], rows: Rows, squash: Squash | None, table: lis
     """The best two, unless the mean of the targets is as good."""
     first = best[0]
     n = len(rows.Y)
-    mean = np.average(rows.Y, axis=0, weights=rows.weights)
-    constant = ((rows.Y - mean) * n / max(n - 1, 1)) ** 2  # left out of its own mean
-    gain = (constant - first.fit.errors**2).mean(axis=1)
-    alone = float(np.average(constant.mean(axis=1), weights=rows.weights)) if rows.loss is None else 1.0
+    if rows.loss is None:
+        mean = np.average(rows.Y, axis=0, weights=rows.weights)
+        constant = (((rows.Y - mean) * n / max(n - 1, 1)) ** 2).mean(axis=1)  # left out of its own mean
+        own = (first.fit.errors**2).mean(axis=1)
+    else:  # squared errors can be large where the log loss is small
+        constant, own = rows.loss.of_rows(np.zeros_like(rows.Y), rows.weights)[1], np.asarray(first.fit.losses)
+    gain = constant - own
+    alone = float(np.average(constant, weights=rows.weights))
     table.append(
         {"kernel": "constant", "gamma": None, "relevance": "none", "ridge": np.inf, "score": alone, "rows": n}
     )  # fmt: skip

@@ -29,7 +29,7 @@ def gradient_products(rows: Rows, candidate: Candidate) -> np.ndarray | None:
     rows : Rows
         As the candidate sees them.
     candidate : Candidate
-        Of a family of Euclidean distances.
+        A kernel of Euclidean distances.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def along_gradients(rows: Rows, start: Candidate) -> tuple[np.ndarray, Candidate
     rows : Rows
         As the candidate sees them.
     start : Candidate
-        Of a family of Euclidean distances.
+        A kernel of Euclidean distances.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def feature_machine(rows: Rows, family: Family) -> tuple[np.ndarray, Candidate] 
     ----------
     rows : Rows
     family : Family
-        Of Euclidean distances.
+        A family of kernels of Euclidean distances.
 
     Returns
     -------
