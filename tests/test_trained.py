@@ -188,9 +188,9 @@ CLASSIFIERS = [
 
 
 def forbid(model):
-    """The model and, in a search, its best estimator, with parameters that may not be used."""
+    """The model and, in a search, its best estimator, with parameters that may not be used: all but the device."""
     for each in (model, getattr(model, "best_estimator_", model)):
-        for name in each.get_params(deep=False):
+        for name in each.get_params(deep=False).keys() - {"device"}:
             setattr(each, name, Forbidden())
     return model
 

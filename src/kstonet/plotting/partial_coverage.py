@@ -72,7 +72,7 @@ class PartialCoverageDisplay(Display):
     ...     x * rng.normal(size=1000), np.tile([-0.95, 0.95], (1000, 1)), 0.9, values=x, n_parts=3
     ... )
     >>> display.points_.get_ydata().round(1)  # one width for all rows: too wide on the left, too narrow on the right
-    array([1. , 0.9, 0.7])
+    array([1. , 0.9, 0.8])
 
     For a fitted model: ``PartialCoverageDisplay.from_estimator(model, X_test, y_test, by="prediction")``.
     """

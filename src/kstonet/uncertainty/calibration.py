@@ -89,7 +89,7 @@ class IntervalCalibration:
             fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
             noise = NoiseModel.of_training(end.outputs - fitted, end.weights)
             return cls(noise, StudentFactor(noise.df))
-        kernel, local = uncertainty.expansion.parts[0].kernel, residuals == "local"
+        kernel, local = _of_features([part.kernel for part in uncertainty.expansion.parts]), residuals == "local"
         if residuals in ("crossfit", "local") and len(end.outputs) > MANY_ROWS:
             return cls._of_part(end, uncertainty, kernel, local=local)
         moments = left_out_moments(uncertainty, end.states, end.inputs)
@@ -273,3 +273,8 @@ class ProbabilityCalibration:
         variance = uncertainty.log_odds(end.X[some], temperature).variance
         rows = end.states[-1], end.inputs, truth, (some, variance), end.settings, end.weights
         return cls(temperature, bootstrap_scale(*rows, restart, end.run), predicted)
+
+
+def _of_features(kernels: list[Kernel | None]) -> Kernel | None:
+    """The first kernel that knows single features: noise need not follow the directions that the mean follows."""
+    return next((kernel for kernel in kernels if kernel is None or kernel.projection is None), None)
