@@ -197,7 +197,7 @@ def test_progress_on_a_terminal(site, yacht, monkeypatch, capsys):
     load("yacht")
     shown = capsys.readouterr().err
     assert f"\rkstonet: {site.url}/yacht.zip  {len(ZIP)} bytes of {len(ZIP)} bytes\033[K" in shown
-    assert shown.endswith(" s\n")
+    assert shown.endswith(" s\033[K\n")
 
 
 # ---- readers ----
