@@ -21,7 +21,7 @@ test: $(VENV)/.installed        ## the default suite, minutes
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 test-long: $(VENV)/.installed   ## slow checks at full size
-	$(BIN)/python -m pytest tests/long
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/long
 
 test-torch: $(VENV)/.installed  ## every Gram under its contract, those on PyTorch tensors (CPU build) included
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
