@@ -77,8 +77,8 @@ for name, predictor, features in (("network", network, last_layer), ("boosting",
 
 # %%
 # The intervals of the head are a quarter narrower, because it corrects the predictor, and because they are narrow where the
-# noise is small. Those on the boosted trees cover as much as split conformal intervals, those on the network somewhat less; both
-# cover more in the slab of the feature space where intervals of one width cover least.
+# noise is small. Those on the boosted trees cover as much as split conformal intervals, those on the network somewhat less.
+# Both cover more in the slab of the feature space where intervals of one width cover least.
 print(f"{'90 % intervals':26s} covered   width   score  worst slab")
 for name, interval in intervals.items():
     slab = worst_slab_coverage(y_test, interval, X_test, random_state=0)
