@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LOG = (ROOT / "docs" / "newcomer.md").read_text(encoding="utf-8")
-STEPS = re.findall(r"^\$ (kstonet (?:fit|predict|report) .+)$", LOG, flags=re.MULTILINE)
+STEPS = re.findall(r"^\$ (kstonet (?:fit|predict|report) flats.+)$", LOG, flags=re.MULTILINE)
 SECONDS = 60  # a promise for 1,000 rows; of processor time, on one thread, since test machines are shared
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pastes shell commands")
 
