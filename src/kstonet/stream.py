@@ -176,7 +176,7 @@ class Stream:
         found = NetworkUncertainty(model.expansion, first, uppers)
         X, outputs, predicted, weights = (np.concatenate(parts)[-KEPT:] for parts in zip(*self.judged, strict=True))
         moments = replace(found.moments(X), mean=predicted)
-        place = (self.groups[0].kernel, X) if residuals == "local" else None
+        place = ([group.kernel for group in self.groups], X) if residuals == "local" else None
         calibration = IntervalCalibration.of_residuals(outputs, moments, None if (weights == 1.0).all() else weights, place)
         return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
 

@@ -275,7 +275,7 @@ class ClusterTraining:
         X, outputs = self.problem.X[self.hidden], self.problem.outputs[self.hidden]
         weights = None if self.problem.weights is None else self.problem.weights[self.hidden]
         moments = replace(found.moments(X), mean=np.mean(predicted, axis=0))
-        place = (self.groups[0].kernel, X) if residuals == "local" else None
+        place = ([group.kernel for group in self.groups], X) if residuals == "local" else None
         calibration = IntervalCalibration.of_residuals(outputs, moments, weights, place)
         return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
 

@@ -89,13 +89,13 @@ class IntervalCalibration:
             fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
             noise = NoiseModel.of_training(end.outputs - fitted, end.weights)
             return cls(noise, StudentFactor(noise.df))
-        kernel, local = _of_features([part.kernel for part in uncertainty.expansion.parts]), residuals == "local"
+        kernels, local = [part.kernel for part in uncertainty.expansion.parts], residuals == "local"
         if residuals in ("crossfit", "local") and len(end.outputs) > MANY_ROWS:
-            return cls._of_part(end, uncertainty, kernel, local=local)
+            return cls._of_part(end, uncertainty, kernels, local=local)
         moments = left_out_moments(uncertainty, end.states, end.inputs)
         if residuals in ("crossfit", "local"):
             moments = replace(moments, mean=cls._predicted(end))
-        return cls.of_residuals(end.outputs, moments, end.weights, (kernel, end.X) if local else None)
+        return cls.of_residuals(end.outputs, moments, end.weights, (kernels, end.X) if local else None)
 
     @staticmethod
     def _predicted(end: TrainingEnd) -> np.ndarray:
@@ -116,13 +116,15 @@ class IntervalCalibration:
         return np.asarray(end.outputs - ratio * residuals)
 
     @classmethod
-    def _of_part(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, kernel: Kernel | None, *, local: bool) -> Self:
+    def _of_part(
+        cls, end: TrainingEnd, uncertainty: NetworkUncertainty, kernels: Sequence[Kernel | None], *, local: bool
+    ) -> Self:
         """From a part of many rows, predicted by a network that goes on without them."""
         part, run = part_of_many(len(end.outputs)), end.run
         predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, run=run, part=part)[part]
         X, weights = end.X[part], None if end.weights is None else end.weights[part]
         moments = replace(uncertainty.moments(X), mean=predicted)
-        return cls.of_residuals(end.outputs[part], moments, weights, (kernel, X) if local else None)
+        return cls.of_residuals(end.outputs[part], moments, weights, (kernels, X) if local else None)
 
     @classmethod
     def of_residuals(
@@ -130,11 +132,11 @@ class IntervalCalibration:
         outputs: np.ndarray,
         moments: Moments,
         weights: np.ndarray | None,
-        place: tuple[Kernel | None, np.ndarray] | None = None,
+        place: tuple[Sequence[Kernel | None], np.ndarray] | None = None,
     ) -> Self:
         """From out-of-sample moments of the training rows.
 
-        With ``place``, the network's kernel and the rows themselves, the size of the noise and the skewness of the errors are
+        With ``place``, the network's kernels and the rows themselves, the size of the noise and the skewness of the errors are
         learnt, too.
         """
         residuals = outputs - moments.mean
@@ -149,7 +151,8 @@ class IntervalCalibration:
             factor = ConformalFactor.of(residuals[counted], deviations[counted], noise.df)
             joint = _joint(residuals, moments, left_out, deviations, noise.df, counted)
             return cls(noise, factor, factor, joint=joint, joint_out_of_sample=joint)
-        found = learn_scale(*place, moments.mean, residuals / deviations, noise.df, weights)
+        kernels, X = place
+        found = learn_scale(_of_features(kernels), X, moments.mean, residuals / deviations, noise.df, weights)
         deviations = deviations * np.exp(found.left_out)
         own = conformal_factor(residuals[counted], deviations[counted], found.df)
         joint = _joint(residuals, moments, left_out, deviations, found.df, counted)
@@ -275,6 +278,6 @@ class ProbabilityCalibration:
         return cls(temperature, bootstrap_scale(*rows, restart, end.run), predicted)
 
 
-def _of_features(kernels: list[Kernel | None]) -> Kernel | None:
+def _of_features(kernels: Sequence[Kernel | None]) -> Kernel | None:
     """The first kernel that knows single features: noise need not follow the directions that the mean follows."""
     return next((kernel for kernel in kernels if kernel is None or kernel.projection is None), None)
