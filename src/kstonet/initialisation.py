@@ -35,7 +35,6 @@ class TrainingRows:
         return network.refit(self.inputs, latents, self.outputs, self.weights)
 
 
-STACKED_SHARE = 0.999  # the same where units differ by their kernels: their mean is then the stack that was chosen
 TARGET_SHARE = 0.97  # correlation of an initial latent value with its mixture of targets; 0.7 left five units worse than an SVR
 
 
@@ -45,7 +44,7 @@ def initial_latents(
     targets: np.ndarray,
     sizes: tuple[int, ...],
     activation: Activation,
-    share: float | None = None,
+    share: float = TARGET_SHARE,
 ) -> Latents:
     """Initial values of all latent layers.
 
@@ -59,10 +58,9 @@ def initial_latents(
     sizes : tuple of int
         Units of each latent layer.
     activation : Activation
-    share : float, optional
-        Correlation of a value with its mixture of targets, by default ``TARGET_SHARE``.
+    share : float
+        Correlation of a value with its mixture of targets.
     """
-    share = TARGET_SHARE if share is None else share
     latents = []
     below = X
     for layer, size in enumerate(sizes):

@@ -15,7 +15,7 @@ from kstonet.solvers.penalized import solve_penalized
 SMALLEST_RESIDUAL = 1e-3  # of standardised targets or of probabilities: below it a fit is an interpolation
 
 
-@storable(weights="float k q", intercept="float k", variance="positive", alpha="nonnegative")
+@storable(weights="float k q", intercept="float k", variance="positive", alpha="nonnegative", anchor="float k q")
 @dataclass(frozen=True)
 class DenseLayer(RegressionLayer):
     """Y = b + w ψ(inputs) + e,  e ~ N(0, variance·I).
@@ -32,6 +32,8 @@ class DenseLayer(RegressionLayer):
         Kind and strength of the penalty of the refit.
     kkt : float
         How far the last refit was from its optimality conditions.
+    anchor : ndarray of shape (outputs, inputs), optional
+        Weights from which the penalty counts; by default zero.
     """
 
     weights: np.ndarray
@@ -41,6 +43,7 @@ class DenseLayer(RegressionLayer):
     penalty: str = "lasso"
     alpha: float = 1e-4
     kkt: float = 0.0
+    anchor: np.ndarray | None = None
 
     @classmethod
     def new(cls, inputs: int, outputs: int, activation: Activation, penalty: str, alpha: float) -> Self:
@@ -86,15 +89,31 @@ class DenseLayer(RegressionLayer):
         return replace(self, variance=variance)
 
     def refit(self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+        features = self.activation.value(inputs)
         fit = solve_penalized(
-            self.activation.value(inputs),
-            outputs,
+            features,
+            outputs if self.anchor is None else outputs - features @ self.anchor.T,
             penalty=self.penalty,
             alpha=self.alpha,
             sample_weight=sample_weight,
-            start=self.weights if self.weights.any() else None,  # a new layer has nothing to start from
+            start=self._departure if self.weights.any() else None,  # a new layer has nothing to start from
         )
-        return replace(self, weights=fit.weights, intercept=fit.intercept, kkt=float(np.max(fit.kkt)))
+        weights = fit.weights if self.anchor is None else self.anchor + fit.weights
+        return replace(self, weights=weights, intercept=fit.intercept, kkt=float(np.max(fit.kkt)))
+
+    @property
+    def _departure(self) -> np.ndarray:
+        """What is penalised: how far the weights are from where they are anchored."""
+        return self.weights if self.anchor is None else self.weights - self.anchor
+
+    def anchored(self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None, alpha: float) -> Self:
+        """A new layer whose weights are anchored where a ridge regression puts them.
+
+        Among inputs that say the same, a ridge penalty divides the weight equally, where a lasso would pick some of them.
+        """
+        features = self.activation.value(inputs)
+        fit = solve_penalized(features, outputs, penalty="ridge", alpha=alpha, sample_weight=sample_weight)
+        return replace(self, weights=fit.weights, anchor=fit.weights)
 
     def uncertainty(
         self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None
@@ -111,7 +130,7 @@ class DenseLayer(RegressionLayer):
                 inverse = np.linalg.pinv(squares + shrinkage, hermitian=True)
                 spread, used = inverse @ squares @ inverse, float(np.trace(inverse @ squares))
             else:
-                coordinates = active(self.weights[j], self.penalty)
+                coordinates = active(self._departure[j], self.penalty)
                 spread, used = inverse_on(squares, coordinates), float(coordinates.sum())
             # least squares' own estimate of the noise, with the degrees of freedom that are left
             noise[j] = float(weight @ residuals[:, j] ** 2) / max(float((weight > 0).sum()) - used, 1.0)

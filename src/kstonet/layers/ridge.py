@@ -147,6 +147,8 @@ class RidgeLayer:
         Variance of the noise.
     ratio : float
         The variance of this layer's noise over that of the layers above.
+    noise_share : float
+        The variance of the noise above over the mean squared residual.
     latent_noise : float, optional
         Standard deviation of this layer's noise, where it does not follow the residual.
     left_out : bool
@@ -164,6 +166,7 @@ class RidgeLayer:
     maps: tuple[RidgeMap, ...]
     variance: float = 1.0
     ratio: float = NOISE_RATIO
+    noise_share: float = NOISE_SHARE
     latent_noise: float | None = None
     left_out: bool = False
     coef: np.ndarray | None = None
@@ -203,7 +206,7 @@ class RidgeLayer:
 
     def noise_above(self, residual: float, slope: float) -> float:
         """A fraction of the mean squared residual (Gaussian noise has no dead zone), or what goes with ``latent_noise``."""
-        return NOISE_SHARE * residual**2 if self.latent_noise is None else self.latent_noise**2 / self.ratio
+        return self.noise_share * residual**2 if self.latent_noise is None else self.latent_noise**2 / self.ratio
 
     def temperature(self) -> float:
         """The model's own noise."""
