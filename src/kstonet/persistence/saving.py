@@ -72,7 +72,7 @@ def save(
     >>> import numpy as np
     >>> import kstonet
     >>> X = np.linspace(-3, 3, 60)[:, None]
-    >>> model = kstonet.KStoNetRegressor(max_iter=3, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model = kstonet.KStoNetRegressor(tuning="none", max_iter=3, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "sine.kstonet"
     ...     kstonet.save(model, path)

@@ -69,7 +69,7 @@ class IntervalDisplay(Display):
     >>> from kstonet.datasets import make_measurement_error
     >>> from kstonet.plotting import IntervalDisplay
     >>> X, y = make_measurement_error(150, random_state=0)
-    >>> model = KStoNetRegressor(max_iter=5, n_average=2, random_state=0).fit(X[:100], y[:100])
+    >>> model = KStoNetRegressor(tuning="none", max_iter=5, n_average=2, random_state=0).fit(X[:100], y[:100])
     >>> display = IntervalDisplay.from_estimator(model, X[100:], y[100:], coverage=(0.5, 0.95), sort="prediction")
     >>> len(display.rows_), len(display.intervals_)
     (20, 2)
