@@ -63,7 +63,7 @@ FORGERIES = {
         t.update({d["attributes"]["encoding_"]["record"][1]["fill"]["tensor"][0]: np.zeros(4)}),
     ),
     "iterates of the first layer and of the others": lambda d, t: network(d)["uppers"]["tuple"].pop(),
-    "a network has no layers above": changed("uppers", {"tuple": [{"tuple": []}] * 2}),
+    "a network has no layers above": without_leftovers(changed("uppers", {"tuple": [{"tuple": []}] * 2})),
     "TrainedNetwork.uppers is": lambda d, t: network(d)["uppers"]["tuple"][0]["tuple"].append(network(d)["scaler"]),
     "Scaler.scale has not the shape": resized("scale", "scaler"),
     "ExpansionPart.* has not the shape": resized("units", "expansion", "parts", 0),
