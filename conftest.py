@@ -1,6 +1,11 @@
 """Doctests are collected from src/; files that need an extra are left out where the extra is not installed."""
 
+import os
 from importlib.util import find_spec
+
+# With ``pytest -n auto`` every core has a worker: estimators in it take no further cores unless a test asks for them.
+if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
+    os.environ.setdefault("LOKY_MAX_CPU_COUNT", str(max((os.cpu_count() or 1) // int(workers), 1)))
 
 collect_ignore = [] if find_spec("torch") else ["src/kstonet/gram/torch.py"]
 collect_ignore += [] if find_spec("dask") and find_spec("distributed") else ["src/kstonet/dask"]

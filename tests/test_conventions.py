@@ -97,7 +97,7 @@ def missing(name):
 def test_there_is_no_link_where_the_address_is_not_known(published, monkeypatch, metadata):
     monkeypatch.setattr(links, "metadata", metadata)
     assert KStoNetRegressor(tuning="none")._get_doc_link() == ""
-    assert "href" not in estimator_html_repr(KStoNetRegressor(tuning="none").fit(X, Y))
+    assert "href" not in estimator_html_repr(KStoNetRegressor(tuning="none", **FAST).fit(X, Y))
 
 
 def test_estimators_of_others_do_not_link_to_these_pages(published):

@@ -6,35 +6,18 @@ module forwards the others, too, and is a scikit-learn pipeline in everything el
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any, Self
 
 import sklearn.pipeline
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kstonet.estimators import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.display import FittedDisplayMixin
+from kstonet.estimators.forwarding import ForwardsIntervals, ForwardsSets
 
 __all__ = ["Pipeline", "make_pipeline"]
 
 
-def _of_last_step(method: Callable[..., Any]) -> Any:
-    """The method of the last step, on rows that the other steps have transformed."""
-    name = method.__name__
-
-    def has(pipeline: Pipeline) -> bool:
-        return hasattr(pipeline.steps[-1][1], name)
-
-    @wraps(method)
-    def forward(self: Pipeline, X: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self.steps[-1][1], name)(self._transformed(X), *args, **kwargs)
-
-    return available_if(has)(forward)
-
-
-class Pipeline(FittedDisplayMixin, sklearn.pipeline.Pipeline):
+class Pipeline(ForwardsIntervals, ForwardsSets, FittedDisplayMixin, sklearn.pipeline.Pipeline):
     """A pipeline that gives the intervals of its last step.
 
     The parameters are those of :class:`sklearn.pipeline.Pipeline`. To have the intervals of a pipeline that is fitted already,
@@ -76,13 +59,12 @@ class Pipeline(FittedDisplayMixin, sklearn.pipeline.Pipeline):
         last = self.steps[-1][1]
         return getattr(last, "best_estimator_", last)
 
-    predict_interval = _of_last_step(KStoNetRegressor.predict_interval)
-    predict_dist = _of_last_step(KStoNetRegressor.predict_dist)
-    predict_quantiles = _of_last_step(KStoNetRegressor.predict_quantiles)
-    predict_var = _of_last_step(KStoNetRegressor.predict_var)
-    sample_y = _of_last_step(KStoNetRegressor.sample_y)
-    predict_proba_interval = _of_last_step(KStoNetClassifier.predict_proba_interval)
-    predict_set = _of_last_step(KStoNetClassifier.predict_set)
+    def _has(self, name: str) -> bool:
+        return hasattr(self.steps[-1][1], name)
+
+    def _forward(self, name: str, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """The answer of the last step, on rows that the other steps have transformed."""
+        return getattr(self.steps[-1][1], name)(self._transformed(X), *args, **kwargs)
 
     def calibrate(self, X: Any = None, y: Any = None, **params: Any) -> Self:
         """Calibrate the last step with rows that the pipeline was not fitted on; see its own ``calibrate``.

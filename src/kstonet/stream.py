@@ -13,32 +13,22 @@ ones of them.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from kstonet import row_sums
-from kstonet.iro import IRORecord, scheduled
+from kstonet.iro import IRORecord
 from kstonet.layers.activations import get_activation
 from kstonet.layers.base import UpperLayer
 from kstonet.layers.dense import SMALLEST_RESIDUAL
-from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
 from kstonet.problem import Problem, Rows
 from kstonet.row_sums import FeaturePart, Group, Part
 from kstonet.settings import TrainingSettings, first_alpha
-from kstonet.sum_layers import (
-    Iterate,
-    NormalEquations,
-    expansion_of,
-    first_uncertainty,
-    head_uncertainty,
-    refitted_head,
-    start_combination,
-)  # fmt: skip
+from kstonet.sum_layers import Iterate, NormalEquations, expansion_of, refitted_head, start_combination
+from kstonet.sum_training import Imputation, Judged, with_intervals
 from kstonet.trained import TrainedNetwork
-from kstonet.uncertainty.calibration import IntervalCalibration
-from kstonet.uncertainty.network import NetworkUncertainty
 
 FORGETTING = 0.7  # exponent of the share of a batch; in (1/2, 1]
 KEPT = 2000  # rows whose out-of-sample predictions intervals are learnt from
@@ -127,21 +117,15 @@ class Stream:
 
     def _step(self, part: FeaturePart, share: float) -> None:
         """One iteration of Algorithm 1 with the rows of one batch."""
-        loop, now, t = self.settings.iro, self.recent[-1], len(self.history)
+        t, unknown = len(self.history), float("nan")
         residual = max(float(np.sqrt(self.loss)), SMALLEST_RESIDUAL)
-        noise = scheduled(loop.noise_variance, t)
-        noise = NOISE_SHARE * residual**2 if noise == "auto" else float(noise[0] if isinstance(noise, tuple) else noise)
-        alpha = scheduled(loop.alpha, t)
-        head = now.head.with_penalty(None if alpha == "auto" else float(alpha), residual, self.n + len(part)).with_noise(noise)
-        first = replace(now.first, variance=NOISE_RATIO * noise)
-        temperature = 1.0 if loop.temperature == "auto" else float(loop.temperature)
-        chain = replace(loop.chain, temperature=temperature)
+        step = Imputation.of(self.recent[-1], self.settings.iro, t, residual, self.n + len(part))
         draw = int(self.rng.integers(2**63)), len(part)
-        latents = row_sums.imputed(part, first, (head,), chain, scheduled(loop.step_size, t), draw)
+        latents = row_sums.imputed(part, step.first, (step.head,), step.chain, step.step_size, draw)
         self._add(part, latents, share)
-        self._refit(head)
-        unknown = float("nan")
-        record = IRORecord(t + 1, self.loss, noise, temperature, unknown, 0, 1.0, unknown, unknown, unknown, unknown)
+        self._refit(step.head)
+        temperature = step.chain.temperature
+        record = IRORecord(t + 1, self.loss, step.noise, temperature, unknown, 0, 1.0, unknown, unknown, unknown, unknown)
         self.history.append(asdict(record) | {"chain": 0, "rows": self.n})
 
     # -- the model -------------------------------------------------------------------------------------------------------------
@@ -171,14 +155,9 @@ class Stream:
         residuals = self.settings.residuals
         if residuals is None or sum(len(one[0]) for one in self.judged) < FEWEST:
             return model
-        first = first_uncertainty(self.groups, model.expansion)
-        uppers = tuple((head_uncertainty(now.head, now.above, self.n),) for now in iterates)
-        found = NetworkUncertainty(model.expansion, first, uppers)
         X, outputs, predicted, weights = (np.concatenate(parts)[-KEPT:] for parts in zip(*self.judged, strict=True))
-        moments = replace(found.moments(X), mean=predicted)
-        place = ([group.kernel for group in self.groups], X) if residuals == "local" else None
-        calibration = IntervalCalibration.of_residuals(outputs, moments, None if (weights == 1.0).all() else weights, place)
-        return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
+        rows = Judged(X, outputs, predicted, None if (weights == 1.0).all() else weights)
+        return with_intervals(model, self.groups, iterates, self.n, rows, residuals)
 
 
 def _mixed(old: Any, new: Any, share: float, factor: float) -> Any:

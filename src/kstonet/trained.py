@@ -72,7 +72,7 @@ class TrainedNetwork:
     >>> import numpy as np
     >>> from kstonet import KStoNetRegressor
     >>> X = np.linspace(-3, 3, 60)[:, None]
-    >>> network = KStoNetRegressor(max_iter=3, random_state=0).fit(X, np.sin(X[:, 0])).trained_
+    >>> network = KStoNetRegressor(tuning="none", max_iter=3, random_state=0).fit(X, np.sin(X[:, 0])).trained_
     >>> network.mean(X).shape, network.interval(X, 0.9).shape, network.n_iter
     ((60,), (60, 2), 3)
     """

@@ -118,7 +118,7 @@ def test_calibration_from_the_command_line(run, make_flats, tmp_path):
     flats = make_flats()
     flats.head(50).to_csv(table, index=False)
     flats.tail(30).to_csv(new, index=False)
-    run("fit", table, "-t", "price", "--max-iter", 2, "--kernel", "rbf", "-q", "-o", model)
+    run("fit", table, "-t", "price", "--max-iter", 2, "--tuning", "none", "-q", "-o", model)
     before = run("predict", model, new).stdout
     said = run("calibrate", model, table, "-o", tmp_path / "c.kstonet", code=2).stderr
     assert "are rows the model was fitted on" in said

@@ -129,7 +129,7 @@ def test_fit_says_what_it_does(run, tmp_path, flats, monkeypatch):
 
 def test_held_out_scores_are_those_of_evaluate(run, tmp_path, flats):
     flats.to_csv(tmp_path / "flats.csv", index=False)
-    options = ("--target", "price", "--max-iter", 3, "--json", "--out", tmp_path / "m.kstonet")
+    options = ("--target", "price", "--tuning", "none", "--max-iter", 3, "--json", "--out", tmp_path / "m.kstonet")
     held_out = json.loads(run("fit", tmp_path / "flats.csv", *options, "--holdout", 0.3, "--seed", 5).stdout)["held_out"]
     held = training._held_out(np.zeros(len(flats)), 0.3, 5)
     flats[held].to_csv(tmp_path / "held.csv", index=False)
@@ -140,13 +140,13 @@ def test_held_out_scores_are_those_of_evaluate(run, tmp_path, flats):
 
 def test_quiet_says_nothing(run, tmp_path, flats):
     flats.to_csv(tmp_path / "flats.csv", index=False)
-    result = run("fit", tmp_path / "flats.csv", "--target", "price", "--max-iter", 2, "-q", "--out", tmp_path / "m.kstonet")
+    result = run("fit", tmp_path / "flats.csv", "--target", "heat", "--max-iter", 2, "-q", "--out", tmp_path / "m.kstonet")
     assert result.output == ""
 
 
-def test_a_seed_gives_the_same_predictions(run, regression, tmp_path):
-    table, path = regression
-    run("fit", table, "--target", "4", "--max-iter", 4, "--seed", 0, "-q", "--out", tmp_path / "again.kstonet")
+def test_a_seed_gives_the_same_predictions(run, classification, tmp_path):
+    table, path = classification
+    run("fit", table, "--target", "5", "--max-iter", 4, "--seed", 0, "-q", "--out", tmp_path / "again.kstonet")
     assert run("predict", tmp_path / "again.kstonet", table).stdout == run("predict", path, table).stdout
 
 
@@ -214,7 +214,7 @@ def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
     assert lines[2].startswith("  column 'city' misses values in row 8;")
     assert lines[3].endswith(" --impute")
     assert not (tmp_path / "m.kstonet").exists()
-    run(*fit, "--impute")
+    run(*fit, "--impute", "--tuning", "none")
     new = "city,balcony,area,heat\n,,,\n"
     assert len(run("predict", tmp_path / "m.kstonet", "-", stdin=new).stdout.splitlines()) == 2
     assert f"{flats['area'].median():g}" in run("info", tmp_path / "m.kstonet").stdout
@@ -389,7 +389,8 @@ def test_warnings_of_the_library_are_notes(run, tmp_path, flats):
     fit = ("fit", tmp_path / "flats.csv", "--target", "price", "--max-iter", 2, "--out", tmp_path / "m.kstonet")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert "Note: the network 2-3-1 (hidden units and outputs) is not pyramidal" in run(*fit, "--units", "2,3").stderr
+        said = run(*fit, "--units", "2,3", "--tuning", "none").stderr
+    assert "Note: the network 2-3-1 (hidden units and outputs) is not pyramidal" in said
 
 
 def test_a_model_without_intervals_predicts(run, regression, classification, tmp_path):

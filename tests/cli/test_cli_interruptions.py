@@ -58,7 +58,7 @@ def fit(run, tmp_path, flats, interrupt):
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
 def test_while_it_trains(fit, interrupt, quiet):
     interrupt(observers.Ends, "iteration", call=3)
-    result, columns = fit(*quiet)
+    result, columns = fit("--tuning", "none", *quiet)
     assert json.loads(result.stdout)["iterations"] == 3
     assert columns == "mean,std,lower_95,upper_95"
 

@@ -84,7 +84,7 @@ def test_a_model_that_cannot_be_written_is_saved_elsewhere(run, regression, tmp_
         replace(source, target)
 
     monkeypatch.setattr("os.replace", fails_here)
-    result = run("fit", table, "-t", "price", "--max-iter", 2, "--json", "-o", out, code=2)
+    result = run("fit", table, "-t", "price", "--tuning", "none", "--max-iter", 2, "--json", "-o", out, code=2)
     elsewhere = json.loads(result.stdout)["model"]
     assert re.search(r"could not be written \(Read-only file system\). The result is not lost: it is in '", result.stderr)
     assert elsewhere in result.stderr
@@ -96,7 +96,7 @@ def test_texts_that_start_a_formula_are_escaped_by_option_and_said(run, tmp_path
     table = tmp_path / "t.csv"
     rows = [f"{k % 7},{'=HYPERLINK(1)' if k % 2 else 'plain'},{'@a' if k % 3 else 'b'}" for k in range(30)]
     table.write_text("\n".join(["x,kind,label", *rows]))
-    run("fit", table, "-t", "label", "-o", tmp_path / "m.kstonet", "--tuning", "none")
+    run("fit", table, "-t", "label", "-o", tmp_path / "m.kstonet", "--max-iter", 2)
     plain, safe = tmp_path / "p.csv", tmp_path / "s.csv"
     said = run("predict", tmp_path / "m.kstonet", table, "-o", plain, "--keep", "kind").stderr
     assert "--escape-formulas" in said
@@ -111,7 +111,7 @@ def test_texts_that_start_a_formula_are_escaped_by_option_and_said(run, tmp_path
 def test_classes_whose_columns_collide_are_refused(run, tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("\n".join(["x,label", *(f"{k % 7},{'x' if k % 2 else 'x_lower_95'}" for k in range(30))]))
-    run("fit", table, "-t", "label", "-o", tmp_path / "m.kstonet", "--tuning", "none")
+    run("fit", table, "-t", "label", "-o", tmp_path / "m.kstonet", "--max-iter", 2)
     said = run("predict", tmp_path / "m.kstonet", table, "-o", tmp_path / "p.csv", code=2).stderr
     assert "two columns of the predictions would be called 'p_x_lower_95'" in " ".join(said.split())
     assert not (tmp_path / "p.csv").exists()

@@ -26,7 +26,8 @@ def process(*words, **options):
 
 def test_a_pipe_in_and_json_out(tmp_path, flats, run):
     path = tmp_path / "m.kstonet"
-    with process("fit", "-", "-t", "price", "--max-iter", 3, "--json", "-o", path, stdin=subprocess.PIPE) as fit:
+    words = ("fit", "-", "-t", "price", "--tuning", "none", "--max-iter", 3, "--json", "-o", path)
+    with process(*words, stdin=subprocess.PIPE) as fit:
         out, err = fit.communicate(flats.to_csv(index=False))
     assert fit.returncode == 0, err
     assert json.loads(out)["rows"] == 80
@@ -70,7 +71,7 @@ def test_a_terminal_shows_the_training_in_one_line_and_then_clears_it(tmp_path, 
 
 def test_a_log_has_lines_of_the_training_only_unless_quiet(tmp_path, flats):
     flats.to_csv(tmp_path / "flats.csv", index=False)
-    words = ("fit", tmp_path / "flats.csv", "-t", "price", "--max-iter", 30, "--out", tmp_path / "m.kstonet")
+    words = ("fit", tmp_path / "flats.csv", "-t", "heat", "--max-iter", 30, "--out", tmp_path / "m.kstonet")
     with process(*words) as fit:
         _, err = fit.communicate()
     assert err.count("[training]") == 11

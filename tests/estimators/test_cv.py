@@ -38,7 +38,7 @@ def expected_failures(estimator):
     return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
 
 
-@parametrize_with_checks([regression(), classification(C=[10.0])], expected_failed_checks=expected_failures)
+@parametrize_with_checks([regression(C=[10.0]), classification(C=[10.0])], expected_failed_checks=expected_failures)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 

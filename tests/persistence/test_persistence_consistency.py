@@ -63,7 +63,7 @@ FORGERIES = {
         t.update({d["attributes"]["encoding_"]["record"][1]["fill"]["tensor"][0]: np.zeros(4)}),
     ),
     "iterates of the first layer and of the others": lambda d, t: network(d)["uppers"]["tuple"].pop(),
-    "a network has no layers above": changed("uppers", {"tuple": [{"tuple": []}] * 2}),
+    "a network has no layers above": without_leftovers(changed("uppers", {"tuple": [{"tuple": []}] * 2})),
     "TrainedNetwork.uppers is": lambda d, t: network(d)["uppers"]["tuple"][0]["tuple"].append(network(d)["scaler"]),
     "Scaler.scale has not the shape": resized("scale", "scaler"),
     "ExpansionPart.* has not the shape": resized("units", "expansion", "parts", 0),
@@ -114,15 +114,24 @@ CALIBRATION_FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("message", CALIBRATION_FORGERIES)
-def test_contradictions_of_a_classifiers_calibration_are_found(message, tmp_path):
+@pytest.fixture(scope="module")
+def stored_classifier(tmp_path_factory):
+    """The file of a classifier, whose calibration is that of the model."""
+    path = tmp_path_factory.mktemp("classifier") / "m.kstonet"
     weights = np.linspace(0.5, 1.5, len(X))
     model = KStoNetClassifier(tuning="none", max_iter=2, random_state=0).fit(X, X[:, 0] > 0, weights)
-    save(model, tmp_path / "m.kstonet")
-    assert_same(model.calibrate(), load(tmp_path / "m.kstonet").calibrate(), X)
-    forged(tmp_path / "m.kstonet", CALIBRATION_FORGERIES[message])
+    save(model, path)
+    assert_same(model.calibrate(), load(path).calibrate(), X)
+    return path
+
+
+@pytest.mark.parametrize("message", CALIBRATION_FORGERIES)
+def test_contradictions_of_a_classifiers_calibration_are_found(message, stored_classifier, tmp_path):
+    path = tmp_path / "m.kstonet"
+    path.write_bytes(stored_classifier.read_bytes())
+    forged(path, CALIBRATION_FORGERIES[message])
     with pytest.raises(ModelFileError, match=message):
-        load(tmp_path / "m.kstonet")
+        load(path)
 
 
 def test_indices_out_of_range_are_found(stored, fitted, tmp_path):

@@ -13,7 +13,7 @@ from model_files import NEW, X, Y, quick
 from kstonet import KStoNetRegressor, MultiTargetSVR
 from kstonet._records import RECORDS
 from kstonet.persistence import ModelFileError, load, read_metadata, save
-from kstonet.persistence.models import LAYOUTS
+from kstonet.persistence.layouts import LAYOUTS
 from kstonet.storage import container
 
 

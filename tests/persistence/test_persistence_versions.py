@@ -12,7 +12,7 @@ from model_files import NEW
 
 import kstonet
 from kstonet._records import RECORDS
-from kstonet.persistence import load, models, save
+from kstonet.persistence import layouts, load, save
 from kstonet.storage import container
 
 
@@ -31,7 +31,7 @@ def test_the_encoding_of_an_older_command_line_is_part_of_the_model(tmp_path):
 
 
 def test_the_source_knows_no_way_to_run_code():
-    for source in Path(models.__file__).parent.glob("*.py"):
+    for source in Path(layouts.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 named = {alias.name for alias in node.names} | {getattr(node, "module", "")}
@@ -99,5 +99,5 @@ def test_files_without_a_variance_scale_have_the_one_of_their_time():
 
 
 def test_there_are_stored_files():
-    assert {path.name for path in DATA.glob("v1_*.kstonet")} == {f"v1_{name}.kstonet" for name in models.LAYOUTS}
+    assert {path.name for path in DATA.glob("v1_*.kstonet")} == {f"v1_{name}.kstonet" for name in layouts.LAYOUTS}
     assert kstonet.load is load

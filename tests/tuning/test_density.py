@@ -68,6 +68,6 @@ def test_neighbourhoods_are_those_of_the_kernel():
 def test_fits_of_many_rows_use_it(monkeypatch):
     for module in (planning, problem_module, fast):
         monkeypatch.setattr(module, "LARGEST_INVERSE", 500)
-    model = KStoNetRegressor(random_state=0, residuals=None).fit(X, Y[:, 0])
+    model = KStoNetRegressor(kernel="rbf", random_state=0, residuals=None).fit(X, Y[:, 0])
     assert "density of all rows" in model.tuning_["reason"]
     assert model.score(X, np.sin(8 * X[:, 0])) > 0.97

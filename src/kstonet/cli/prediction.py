@@ -43,7 +43,7 @@ def prediction_table(model: Any, X: Any, levels: list[float], targets: Sequence[
     >>> import numpy as np
     >>> from kstonet import KStoNetRegressor
     >>> X = np.linspace(-3, 3, 40)[:, None]
-    >>> model = KStoNetRegressor(max_iter=3, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model = KStoNetRegressor(tuning="none", max_iter=3, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> list(prediction_table(model, X, [0.8, 0.95]).columns)
     ['mean', 'std', 'lower_80', 'upper_80', 'lower_95', 'upper_95']
     """

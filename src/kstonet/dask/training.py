@@ -23,11 +23,10 @@ from kstonet import row_sums
 from kstonet._progress import write
 from kstonet.class_start import LEAST_RESIDUAL, RELAXED, class_latents, residual_share
 from kstonet.gram.planning import Plan
-from kstonet.iro import IRORecord, scheduled
+from kstonet.iro import IRORecord
 from kstonet.layers.activations import get_activation
-from kstonet.layers.base import LayerUncertainty, UpperLayer
+from kstonet.layers.base import UpperLayer
 from kstonet.layers.dense import SMALLEST_RESIDUAL
-from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
 from kstonet.layers.regression import automatic_alpha
 from kstonet.network import forward_above
 from kstonet.problem import Problem
@@ -38,13 +37,13 @@ from kstonet.sum_layers import (
     NormalEquations,
     expansion_of,
     first_uncertainty,
-    head_uncertainty,
     refitted_head,
     start_combination,
 )  # fmt: skip
+from kstonet.sum_training import Imputation, Judged, with_intervals
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
-from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
+from kstonet.uncertainty.calibration import ProbabilityCalibration
 from kstonet.uncertainty.logits import best_temperature, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty
 
@@ -192,20 +191,11 @@ class ClusterTraining:
 
     def _iterated(self, now: Iterate, residual: float, iteration: int, hide: bool) -> tuple[Iterate, float]:
         """One iteration of Algorithm 1, and the noise; the latent values are forgotten where they are drawn."""
-        loop = self.settings.iro
-        alpha = scheduled(loop.alpha, iteration)
-        head = now.head.with_penalty(None if alpha == "auto" else float(alpha), residual, self.n)
-        noise = scheduled(loop.noise_variance, iteration)
-        if noise == "auto":
-            noise = NOISE_SHARE * residual**2
-        noise = float(noise[0] if isinstance(noise, tuple) else noise)
-        head, first = head.with_noise(noise), replace(now.first, variance=NOISE_RATIO * noise)
-        temperature = 1.0 if loop.temperature == "auto" else float(loop.temperature)
-        chain = replace(loop.chain, temperature=temperature)
+        step = Imputation.of(now, self.settings.iro, iteration, residual, self.n)
         draw = int(self.rng.integers(2**63)), self.n
-        arguments = first, (head,), chain, scheduled(loop.step_size, iteration), draw
+        arguments = step.first, (step.head,), step.chain, step.step_size, draw
         passed = self._pass("impute", row_sums.imputed_sides, arguments, self._what(hide))
-        return self._layers(self.rows.combined(passed), (), head, hide), noise
+        return self._layers(self.rows.combined(passed), (), step.head, hide), step.noise
 
     def train(self, verbose: int = 0) -> TrainedNetwork:
         """Train, then calibrate."""
@@ -223,7 +213,12 @@ class ClusterTraining:
             recent.append(now)
             self._record(iteration + 1, loss, noise, time.perf_counter() - begin, verbose)
         model = self._model(list(recent))
-        return model if settings.residuals is None else self._calibrated(model, list(recent), residual)
+        if settings.residuals is None:
+            return model
+        if self.classes:
+            return self._calibrated_classes(model, list(recent), settings.residuals)
+        rows = self._judged(recent[-1], residual)
+        return with_intervals(model, self.groups, list(recent), self.n, rows, settings.residuals)
 
     def _record(self, iteration: int, loss: float, noise: float, seconds: float, verbose: int) -> None:
         unknown = float("nan")
@@ -249,23 +244,21 @@ class ClusterTraining:
 
     # -- calibration ---------------------------------------------------------------------------------------------------------
 
-    def _calibrated(self, model: TrainedNetwork, iterates: Sequence[Iterate], residual: float) -> TrainedNetwork:
-        """The model with its uncertainty, and with a calibration on rows that the network has not seen."""
+    def _calibrated_classes(self, model: TrainedNetwork, iterates: Sequence[Iterate], residuals: str) -> TrainedNetwork:
+        """The model with its uncertainty, and with a temperature of left-out logits of the sample."""
         first = first_uncertainty(self.groups, model.expansion)
-        residuals = self.settings.residuals
-        if self.classes:
-            _, _, left_out = self._sampled(self.latents, iterates[-1].first, False)
-            rows = left_out, self.problem.outputs, self.problem.weights
-            uppers: tuple[tuple[LayerUncertainty, ...], ...] = tuple((now.head.uncertainty(*rows),) for now in iterates)
-            found = NetworkUncertainty(model.expansion, first, uppers)
-            logits = forward_above((iterates[-1].head,), left_out)[-1]
-            known: tuple[Any, ...] = (logits, self.problem.outputs)
-            known += () if self.problem.weights is None else (self.problem.weights,)
-            calibration: Any = ProbabilityCalibration(out_of_sample_temperature(*known), 1.0, known)
-            return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
-        uppers = tuple((head_uncertainty(now.head, now.above, self.n),) for now in iterates)
-        found = NetworkUncertainty(model.expansion, first, uppers)
-        now, predicted = iterates[-1], []
+        _, _, left_out = self._sampled(self.latents, iterates[-1].first, False)
+        rows = left_out, self.problem.outputs, self.problem.weights
+        found = NetworkUncertainty(model.expansion, first, tuple((now.head.uncertainty(*rows),) for now in iterates))
+        logits = forward_above((iterates[-1].head,), left_out)[-1]
+        known: tuple[Any, ...] = (logits, self.problem.outputs)
+        known += () if self.problem.weights is None else (self.problem.weights,)
+        calibration = ProbabilityCalibration(out_of_sample_temperature(*known), 1.0, known)
+        return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
+
+    def _judged(self, now: Iterate, residual: float) -> Judged:
+        """Hidden rows of the sample, predicted by a network that goes on without them."""
+        predicted = []
         for iteration in range(CALIBRATION_ITERATIONS):
             now, _ = self._iterated(now, residual, self.settings.max_iter + iteration, True)
             residual = self._loss(now)[1]
@@ -274,10 +267,7 @@ class ClusterTraining:
                 predicted.append(self.rows.combined(passed, _joined)[0])
         X, outputs = self.problem.X[self.hidden], self.problem.outputs[self.hidden]
         weights = None if self.problem.weights is None else self.problem.weights[self.hidden]
-        moments = replace(found.moments(X), mean=np.mean(predicted, axis=0))
-        place = ([group.kernel for group in self.groups], X) if residuals == "local" else None
-        calibration = IntervalCalibration.of_residuals(outputs, moments, weights, place)
-        return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
+        return Judged(X, outputs, np.mean(predicted, axis=0), weights)
 
 
 def _unpacked(function: Callable[..., Any], part: Any, *rest: Any) -> Any:

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import kstonet
 from kstonet._arrays import rows_in
-from kstonet._checks import check_range, require, whole, within_range
+from kstonet._checks import check_range, require, within_range
 from kstonet._progress import moving
 from kstonet._words import some
 from kstonet.checkpoint import Run, open_run
@@ -31,12 +31,11 @@ from kstonet.estimators.display import FittedDisplayMixin
 from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.interpretation import InterpretationMixin
 from kstonet.estimators.links import DocumentationLink
+from kstonet.estimators.parameters import parameter_rules
 from kstonet.estimators.weights import validated_weights
 from kstonet.gram.memory import release_memory
-from kstonet.imputation import SAMPLERS
 from kstonet.imputation.chain import ChainSettings
-from kstonet.iro import IROSettings, IROState, scheduled
-from kstonet.layers import UPPER_LAYERS
+from kstonet.iro import IROSettings, IROState
 from kstonet.observers import EarlyStopping, Ends, Observer, Progress
 from kstonet.problem import Problem, Rows
 from kstonet.settings import FirstLayerSettings, TrainingSettings, layer_sizes
@@ -45,7 +44,6 @@ from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
 WITHOUT_EFFECT = ("checkpoint", "callback", "n_jobs", "verbose")  # parameters that do not change the result
-SMALLEST_NOISE = 1e-30  # variance; one over it is the largest
 RESIDUALS = ("auto", "crossfit", "loo", "training", None)
 
 
@@ -137,56 +135,10 @@ class BaseStoNet(
 
     def _check_parameters(self) -> None:
         """Refuse parameters before any work is done."""
-        rules: dict[str, tuple[Callable[[Any], Any], str]] = {
-            "hidden_layer_sizes": (
-                lambda v: (sizes := np.atleast_1d(v).tolist()) and all(map(whole, sizes)),
-                "a positive whole number of units, or a tuple of them",
-            ),
-            **dict.fromkeys(
-                ("n_imputation_steps", "max_iter", "n_average", "n_chains", "n_iter_no_change"), (whole, "a whole number >= 1")
-            ),
-            "friction": (lambda v: 0 < v <= 1, "in (0, 1]; 1 is Langevin Monte Carlo"),
-            "sampler": (lambda v: v in SAMPLERS, f"one of {', '.join(SAMPLERS)}"),
-            "upper_layer": (lambda v: v in UPPER_LAYERS, f"one of {', '.join(UPPER_LAYERS)}"),
-            "residuals": (lambda v: v in self._residuals_known, f"one of {', '.join(map(repr, self._residuals_known))}"),
-            "temperature": (
-                lambda v: v == "auto" if isinstance(v, str) else 0 < v < np.inf or (v == 0 and self.sampler == "sghmc"),
-                "'auto' or positive (0, which follows the gradient only, needs sampler='sghmc')",
-            ),
-            **dict.fromkeys(("standardize", "warm_start"), (lambda v: isinstance(v, bool | np.bool_), "True or False")),
-            "n_jobs": (lambda v: v is None or v == -1 or whole(v), "a positive number of threads, -1 for all cores, or None"),
-            "tol": (lambda v: v is None or v >= 0, "a non-negative number, or None to do all max_iter iterations"),
-            "max_memory": (lambda v: v is None or v > 0, "a positive number of bytes, or None for what the machine has"),
-            "callback": (lambda v: v is None or callable(v), "a function of the state of an iteration, or None"),
-            "checkpoint": (
-                lambda v: v is None or (isinstance(v, str | os.PathLike) and not self.warm_start),
-                "a folder, or None; warm_start=True excludes it",
-            ),
-            "verbose": (lambda v: v >= 0, "0, 1 or 2"),
-            "step_size": (
-                lambda v: (first := scheduled(v, 0)) == "auto" or 0 < first < np.inf,
-                "'auto', a positive number, or a schedule of them",
-            ),
-            "noise_variance": (
-                self._is_noise,
-                "'auto', a positive number, a schedule of them, or a schedule of tuples with a positive number for every layer "
-                "above the first, such as [(0.001, 0.01)] for two hidden layers",
-            ),
-            "alpha": (
-                lambda v: (first := scheduled(v, 0)) == "auto" or 0 <= first < np.inf,
-                "'auto', a non-negative number, or a schedule of them",
-            ),
-        }
         asked = self._asked()
-        for name, (valid, demand) in rules.items():
+        for name, (valid, demand) in parameter_rules(self).items():
             if name not in asked:
                 require(name, self._given(name), valid, demand)
-
-    def _is_noise(self, value: Any) -> bool:
-        first = scheduled(value, 0)
-        if isinstance(first, tuple):
-            return len(first) == len(np.atleast_1d(self._given("hidden_layer_sizes"))) and 0 < min(first) <= max(first) < np.inf
-        return bool(first == "auto" or SMALLEST_NOISE <= first <= 1.0 / SMALLEST_NOISE)
 
     def _settings(self) -> TrainingSettings:
         """The settings that the parameters ask for; those that are to be chosen stand as they are given."""

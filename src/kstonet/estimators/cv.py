@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
@@ -29,7 +27,10 @@ import kstonet
 from kstonet.checkpoint import open_run
 from kstonet.estimators.base import WITHOUT_EFFECT
 from kstonet.estimators.classification import known_classes
+from kstonet.estimators.cv_results import results_table
 from kstonet.estimators.display import FittedDisplayMixin
+from kstonet.estimators.documentation import SEARCH_PARAMETERS
+from kstonet.estimators.forwarding import ForwardsIntervals, ForwardsSets, forwarded
 from kstonet.estimators.inputs import TableInputMixin
 from kstonet.estimators.kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.estimators.links import DocumentationLink
@@ -40,79 +41,6 @@ from kstonet.tuning.parts import Part, larger_part, validation_parts
 from kstonet.tuning.recipes import EVIDENCE
 from kstonet.tuning.relevance import evidence_kernels
 from kstonet.tuning.search import Search, search
-
-_PARAMETERS = """
-    The search that ``"tune"`` starts inside a {base}, with values of your own, and a table of what was tried. It goes from
-    cheap to expensive: kernels and values of C are screened by the first layer alone; the best are trained for a few
-    iterations, other sizes and noise on the best of them; fewer and fewer go on to ``max_iter``. The best is then fitted on
-    all rows.
-
-    Parameters
-    ----------
-    estimator : {base}, optional
-        Gives all other settings; default ``{base}()``. With its ``checkpoint`` the search can be gone on with, too.
-    kernel : sequence, default=("rbf", "matern32", "laplacian")
-        Names, objects or functions, as in :class:`{base}`.
-    gamma : sequence, optional
-        Numbers or "scale", "auto", "median"; by default 1/4, 1/2, 1, 2 and 4 times "scale".
-    length_scale : sequence, default=(None, "evidence")
-        None: all features alike. "evidence": one per feature, learned from the rows (kernels "rbf", "laplacian", "matern32"
-        and "matern52"). Or arrays of shape (n_features,).
-    C : sequence of float, default=(1, 3, 10, 30, 100, 300, 1000)
-        Weights of the loss of the first layer.
-    hidden_layer_sizes : sequence, default=((5,), (20,), (20, 5))
-        Units of every hidden layer.
-    noise_variance : sequence, default=("auto",)
-        Numbers, schedules or "auto".
-    cv : int, splitter or iterable, optional
-        As in scikit-learn; None: the random 80/20 parts of "tune", of at most 3,000 rows.
-    n_jobs : int, optional
-        Threads over the validation parts; the result does not depend on it.
-    verbose : int, default=0
-        1 says on standard error what is done, 2 adds a line per network.
-    random_state : int, RandomState or None, default=None
-        Draws the validation parts and seeds the trainings; also the last one where the estimator has no ``random_state``.
-
-    Attributes
-    ----------
-    best_estimator_ : {base}
-        Fitted on all rows with the best values. :func:`kstonet.save`, :func:`kstonet.to_onnx` and
-        :func:`kstonet.report.write_report` take the search and mean this estimator.
-    best_params_ : dict
-        Its ``kernel``, ``gamma``, ``length_scale``, ``C``, ``hidden_layer_sizes`` and ``noise_variance``. Two kernels that
-        share the first layer are lists, one value per unit.
-    best_score_ : float
-        The mean validation *loss*, the smaller the better: {loss}.
-    best_index_ : int
-        Its row in ``cv_results_``.
-    reason_ : str
-        What was chosen, and why.
-    cv_results_ : dict of arrays
-        One entry per candidate and number of ``iterations`` (0: squared error of the first layer alone), in the order they were
-        tried: ``params`` and ``param_*``; ``split{{i}}_test_score``, ``mean_test_score`` and ``std_test_score``: minus the
-        loss, so that larger is better, NaN on parts that a kernel was dropped before; ``rank_test_score``: those that were
-        trained longest come first.
-    n_features_in_ : int
-        Columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where all are strings.
-
-    See Also
-    --------
-    {base} : Takes "tune" for single parameters.
-"""
-
-
-def _of_best(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of the best estimator."""
-
-    @wraps(method)
-    def delegate(self: Any, *args: Any, **kwargs: Any) -> Any:
-        check_is_fitted(self)
-        answer = getattr(self.best_estimator_, method.__name__)(*args, **kwargs)
-        return self if answer is self.best_estimator_ else answer
-
-    return delegate
 
 
 class BaseKStoNetCV(
@@ -214,7 +142,7 @@ class BaseKStoNetCV(
 
             found = Search(**run.value("search", found_by_search))
         self.best_params_, self.best_score_, self.reason_ = found.parameters, found.loss, found.reason
-        self.cv_results_ = _results(found.table)
+        self.cv_results_ = results_table(found.table)
         self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
         if base.random_state is None:
             base.set_params(random_state=seed)
@@ -280,11 +208,20 @@ class BaseKStoNetCV(
             router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         return router
 
-    transform = _of_best(KStoNetRegressor.transform)
-    predict_gradient = _of_best(KStoNetRegressor.predict_gradient)
-    feature_importance = _of_best(KStoNetRegressor.feature_importance)
-    sufficient_directions = _of_best(KStoNetRegressor.sufficient_directions)
-    calibrate = _of_best(KStoNetRegressor.calibrate)
+    def _has(self, name: str) -> bool:
+        return hasattr(self._base, name)
+
+    def _forward(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """The answer of the best estimator."""
+        check_is_fitted(self)
+        answer = getattr(self.best_estimator_, name)(*args, **kwargs)
+        return self if answer is self.best_estimator_ else answer
+
+    transform = forwarded(KStoNetRegressor.transform)
+    predict_gradient = forwarded(KStoNetRegressor.predict_gradient)
+    feature_importance = forwarded(KStoNetRegressor.feature_importance)
+    sufficient_directions = forwarded(KStoNetRegressor.sufficient_directions)
+    calibrate = forwarded(KStoNetRegressor.calibrate)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -314,36 +251,9 @@ class BaseKStoNetCV(
         return self._precomputed
 
 
-def _results(table: list[dict[str, Any]]) -> dict[str, Any]:
-    """The table of a search as ``cv_results_`` of GridSearchCV has it."""
-    fitted = np.array([row["rows"] for row in table])
-    larger = fitted > fitted[0]  # the part with more rows comes last, as a part of its own
-    parts = max(len(row["scores"]) for row in table)
-    splits = np.full((len(table), parts + larger.any()), np.nan)
-    for row, on_larger, losses in zip(table, larger, splits, strict=True):
-        losses[slice(-1, None) if on_larger else slice(len(row["scores"]))] = row["scores"]
-    splits = -splits
-    iterations, mean = np.array([row["iterations"] for row in table]), np.nanmean(splits, axis=1)
-    results: dict[str, Any] = {}
-    for name in TUNABLE:
-        results[f"param_{name}"] = column = np.empty(len(table), dtype=object)
-        column[:] = [row[name] for row in table]
-    rank = np.empty(len(table), dtype=int)
-    rank[np.lexsort((-mean, -iterations, -fitted))] = np.arange(1, len(table) + 1)
-    return results | {
-        "params": [{name: row[name] for name in TUNABLE} for row in table],
-        "iterations": iterations,
-        "rows": fitted,
-        **{f"split{i}_test_score": splits[:, i] for i in range(splits.shape[1])},
-        "mean_test_score": mean,
-        "std_test_score": np.nanstd(splits, axis=1),
-        "rank_test_score": rank,
-    }
-
-
-class KStoNetRegressorCV(MultiOutputMixin, RegressorMixin, BaseKStoNetCV):  # noqa: D101 (it shares its parameters)
+class KStoNetRegressorCV(ForwardsIntervals, MultiOutputMixin, RegressorMixin, BaseKStoNetCV):  # noqa: D101 (it shares its parameters)
     __doc__ = f"""K-StoNet regression with kernels, C, sizes and noise chosen by cross-validation.
-{_PARAMETERS.format(base="KStoNetRegressor", loss="the squared error of standardised targets")}
+{SEARCH_PARAMETERS.format(base="KStoNetRegressor", loss="the squared error of standardised targets")}
     Examples
     --------
     >>> import numpy as np
@@ -362,18 +272,13 @@ class KStoNetRegressorCV(MultiOutputMixin, RegressorMixin, BaseKStoNetCV):  # no
 
     _base = KStoNetRegressor
 
-    predict = _of_best(KStoNetRegressor.predict)
-    predict_interval = _of_best(KStoNetRegressor.predict_interval)
-    predict_region = _of_best(KStoNetRegressor.predict_region)
-    predict_dist = _of_best(KStoNetRegressor.predict_dist)
-    predict_quantiles = _of_best(KStoNetRegressor.predict_quantiles)
-    predict_var = _of_best(KStoNetRegressor.predict_var)
-    sample_y = _of_best(KStoNetRegressor.sample_y)
+    predict = forwarded(KStoNetRegressor.predict)
+    predict_region = forwarded(KStoNetRegressor.predict_region)
 
 
-class KStoNetClassifierCV(ClassifierMixin, BaseKStoNetCV):  # noqa: D101 (it shares its parameters)
+class KStoNetClassifierCV(ForwardsSets, ClassifierMixin, BaseKStoNetCV):  # noqa: D101 (it shares its parameters)
     __doc__ = f"""K-StoNet classification with kernels, C, sizes and noise chosen by cross-validation.
-{_PARAMETERS.format(base="KStoNetClassifier", loss="the negative log-likelihood")}
+{SEARCH_PARAMETERS.format(base="KStoNetClassifier", loss="the negative log-likelihood")}
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -389,13 +294,11 @@ class KStoNetClassifierCV(ClassifierMixin, BaseKStoNetCV):  # noqa: D101 (it sha
 
     _base = KStoNetClassifier
 
-    predict = _of_best(KStoNetClassifier.predict)
-    predict_proba = _of_best(KStoNetClassifier.predict_proba)
-    predict_log_proba = _of_best(KStoNetClassifier.predict_log_proba)
-    decision_function = _of_best(KStoNetClassifier.decision_function)
-    predict_proba_interval = _of_best(KStoNetClassifier.predict_proba_interval)
-    predict_set = _of_best(KStoNetClassifier.predict_set)
-    calibrate = _of_best(KStoNetClassifier.calibrate)
+    predict = forwarded(KStoNetClassifier.predict)
+    predict_proba = forwarded(KStoNetClassifier.predict_proba)
+    predict_log_proba = forwarded(KStoNetClassifier.predict_log_proba)
+    decision_function = forwarded(KStoNetClassifier.decision_function)
+    calibrate = forwarded(KStoNetClassifier.calibrate)
 
     @property
     def classes_(self) -> np.ndarray:

@@ -201,3 +201,65 @@ def classifier(sections: str) -> str:
     """The sections of a classifier: with what its regressor has not."""
     parameters, attributes = sections.split("    Notes\n", maxsplit=1)
     return f"{parameters.rstrip()}\n{CLASSIFIER_PARAMETERS}\n    Notes\n{attributes}{CLASSIFIER_ATTRIBUTES}"
+
+
+SEARCH_PARAMETERS = """
+    The search that ``"tune"`` starts inside a {base}, with values of your own, and a table of what was tried. It goes from
+    cheap to expensive: kernels and values of C are screened by the first layer alone; the best are trained for a few
+    iterations, other sizes and noise on the best of them; fewer and fewer go on to ``max_iter``. The best is then fitted on
+    all rows.
+
+    Parameters
+    ----------
+    estimator : {base}, optional
+        Gives all other settings; default ``{base}()``. With its ``checkpoint`` the search can be gone on with, too.
+    kernel : sequence, default=("rbf", "matern32", "laplacian")
+        Names, objects or functions, as in :class:`{base}`.
+    gamma : sequence, optional
+        Numbers or "scale", "auto", "median"; by default 1/4, 1/2, 1, 2 and 4 times "scale".
+    length_scale : sequence, default=(None, "evidence")
+        None: all features alike. "evidence": one per feature, learned from the rows (kernels "rbf", "laplacian", "matern32"
+        and "matern52"). Or arrays of shape (n_features,).
+    C : sequence of float, default=(1, 3, 10, 30, 100, 300, 1000)
+        Weights of the loss of the first layer.
+    hidden_layer_sizes : sequence, default=((5,), (20,), (20, 5))
+        Units of every hidden layer.
+    noise_variance : sequence, default=("auto",)
+        Numbers, schedules or "auto".
+    cv : int, splitter or iterable, optional
+        As in scikit-learn; None: the random 80/20 parts of "tune", of at most 3,000 rows.
+    n_jobs : int, optional
+        Threads over the validation parts; the result does not depend on it.
+    verbose : int, default=0
+        1 says on standard error what is done, 2 adds a line per network.
+    random_state : int, RandomState or None, default=None
+        Draws the validation parts and seeds the trainings; also the last one where the estimator has no ``random_state``.
+
+    Attributes
+    ----------
+    best_estimator_ : {base}
+        Fitted on all rows with the best values. :func:`kstonet.save`, :func:`kstonet.to_onnx` and
+        :func:`kstonet.report.write_report` take the search and mean this estimator.
+    best_params_ : dict
+        Its ``kernel``, ``gamma``, ``length_scale``, ``C``, ``hidden_layer_sizes`` and ``noise_variance``. Two kernels that
+        share the first layer are lists, one value per unit.
+    best_score_ : float
+        The mean validation *loss*, the smaller the better: {loss}.
+    best_index_ : int
+        Its row in ``cv_results_``.
+    reason_ : str
+        What was chosen, and why.
+    cv_results_ : dict of arrays
+        One entry per candidate and number of ``iterations`` (0: squared error of the first layer alone), in the order they were
+        tried: ``params`` and ``param_*``; ``split{{i}}_test_score``, ``mean_test_score`` and ``std_test_score``: minus the
+        loss, so that larger is better, NaN on parts that a kernel was dropped before; ``rank_test_score``: those that were
+        trained longest come first.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where all are strings.
+
+    See Also
+    --------
+    {base} : Takes "tune" for single parameters.
+"""

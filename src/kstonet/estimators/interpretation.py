@@ -54,7 +54,7 @@ class InterpretationMixin:
         >>> import numpy as np
         >>> from kstonet import KStoNetRegressor
         >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> model = KStoNetRegressor(random_state=0).fit(X, np.sin(X[:, 0]))
+        >>> model = KStoNetRegressor(residuals=None, random_state=0).fit(X, np.sin(X[:, 0]))
         >>> model.predict_gradient([[0.0, 0.0]]).round(1) + 0.0
         array([[1., 0.]])
         """
@@ -84,7 +84,7 @@ class InterpretationMixin:
         >>> import numpy as np
         >>> from kstonet import KStoNetRegressor
         >>> X = np.random.default_rng(0).normal(size=(200, 3))
-        >>> model = KStoNetRegressor(random_state=0).fit(X, 3 * X[:, 0] + X[:, 1])
+        >>> model = KStoNetRegressor(residuals=None, random_state=0).fit(X, 3 * X[:, 0] + X[:, 1])
         >>> model.feature_importance().importances.round(2)
         array([0.75, 0.25, 0.  ])
         """
@@ -121,7 +121,7 @@ class InterpretationMixin:
         >>> from kstonet import KStoNetRegressor
         >>> X = np.random.default_rng(0).normal(size=(300, 4))
         >>> y = np.sin(X @ [0.6, 0.8, 0.0, 0.0])
-        >>> model = KStoNetRegressor(random_state=0).fit(X, y)
+        >>> model = KStoNetRegressor(residuals=None, random_state=0).fit(X, y)
         >>> reduction = model.sufficient_directions(X, y)
         >>> reduction.n_directions, np.abs(reduction.directions[:, 0]).round(1)
         (1, array([0.6, 0.8, 0. , 0. ]))

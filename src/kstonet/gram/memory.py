@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from kstonet._words import readable_bytes
@@ -48,18 +49,26 @@ def _of_machine() -> Iterator[int]:
 
 def _of_groups() -> Iterator[int]:
     """What the limits of the process's control groups leave, the groups around it included (both versions of them)."""
-    folders = [(GROUPS, "memory.max", "memory.current")]
-    for line in _lines("/proc/self/cgroup"):
-        _, kinds, path = line.split(":", 2)
-        root, names = (GROUPS, ("memory.max", "memory.current")) if not kinds else (GROUPS / "memory", OF_VERSION_1)
-        if not kinds or "memory" in kinds.split(","):
-            place = root / path.lstrip("/")
-            folders += [(folder, *names) for folder in (place, *place.parents) if folder.is_relative_to(root)]
-    for folder, most, taken in folders:
+    for most, taken in _limits(GROUPS, tuple(_lines("/proc/self/cgroup"))):
         try:
-            yield int((folder / most).read_text()) - int((folder / taken).read_text())
+            with open(most, "rb") as limit, open(taken, "rb") as usage:
+                yield int(limit.read()) - int(usage.read())
         except (OSError, ValueError):  # no such group, or no limit
             continue
+
+
+@lru_cache(maxsize=1)
+def _limits(root: Path, groups: tuple[str, ...]) -> tuple[tuple[Path, Path], ...]:
+    """Files with the limit and the usage of the groups; a training asks for them hundreds of times."""
+    found = [(root / "memory.max", root / "memory.current")]
+    for line in groups:
+        _, kinds, path = line.split(":", 2)
+        top, names = (root, ("memory.max", "memory.current")) if not kinds else (root / "memory", OF_VERSION_1)
+        if not kinds or "memory" in kinds.split(","):
+            place = top / path.lstrip("/")
+            folders = (folder for folder in (place, *place.parents) if folder.is_relative_to(top))
+            found += [(folder / names[0], folder / names[1]) for folder in folders]
+    return tuple(dict.fromkeys(found))
 
 
 def _of_address_space() -> Iterator[int]:

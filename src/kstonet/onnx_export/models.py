@@ -95,7 +95,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     >>> import onnxruntime
     >>> import kstonet
     >>> X = np.linspace(-3, 3, 60)[:, None]
-    >>> model = kstonet.KStoNetRegressor(max_iter=3, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model = kstonet.KStoNetRegressor(tuning="none", max_iter=3, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "sine.onnx"
     ...     kstonet.to_onnx(model, path)

@@ -15,14 +15,15 @@ entry ``kstonet`` of its ``__metadata__`` is a JSON object:
 
 The same model gives the same bytes.
 
-Three modules: ``models`` (which attributes a model is made of), ``consistency`` (what they must satisfy before anything is
-believed), ``version1`` (files of the first format version); values and the file itself are those of :mod:`kstonet.storage`. A
-class from outside the package becomes part of a file by the decorator :func:`storable`; its module has to be imported before
-such a file is loaded.
+The modules: ``layouts`` (which attributes a model is made of), ``saving``, ``loading``, ``pipelines`` (transformers before a
+model), ``consistency`` (what attributes must satisfy before anything is believed), ``version1`` (files of the first format
+version); values and the file itself are those of :mod:`kstonet.storage`. A class from outside the package becomes part of a
+file by the decorator :func:`storable`; its module has to be imported before such a file is loaded.
 """
 
 from kstonet._records import storable
-from kstonet.persistence.models import load, read_metadata, save
+from kstonet.persistence.loading import load, read_metadata
+from kstonet.persistence.saving import save
 from kstonet.storage.errors import ModelFileError
 
 __all__ = ["ModelFileError", "load", "read_metadata", "save", "storable"]

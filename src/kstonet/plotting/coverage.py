@@ -11,17 +11,8 @@ from scipy.stats import binom
 from kstonet._checks import Floats
 from kstonet.metrics import coverage
 from kstonet.metrics.gaussian import LEVELS
-from kstonet.plotting.inputs import model_name, predicted_as, predicted_by, read_intervals
-from kstonet.plotting.style import (
-    BAND,
-    REFERENCE,
-    Display,
-    mark_model,
-    next_color,
-    once,
-    require_matplotlib,
-    unit_square,
-)
+from kstonet.plotting.inputs import judged_as, judged_by, model_name, read_intervals
+from kstonet.plotting.style import BAND, Display, once, reference_line, require_matplotlib, unit_square
 from kstonet.uncertainty.distribution import probabilities
 
 if TYPE_CHECKING:
@@ -115,8 +106,7 @@ class CoverageDisplay(Display):
         """
         require_matplotlib(f"{cls.__name__}.from_estimator")
         nominal = _levels(levels)
-        predicted = predicted_by(model, X, target)
-        truth = predicted.observed("y", y)
+        predicted, truth = judged_by(model, X, y, target)
         return cls._of(truth, predicted.interval(nominal), nominal, model_name(model, name)).plot(ax, **options)
 
     @classmethod
@@ -157,8 +147,7 @@ class CoverageDisplay(Display):
         """
         require_matplotlib(f"{cls.__name__}.from_predictions")
         nominal = _levels(levels)
-        predicted = predicted_as(y_true, mean, std, target)
-        truth = predicted.observed("y_true", y_true)
+        predicted, truth = judged_as(y_true, mean, std, target)
         return cls._of(truth, predicted.interval(nominal), nominal, name).plot(ax, **options)
 
     @classmethod
@@ -241,12 +230,11 @@ class CoverageDisplay(Display):
         if band and once(ax, label):
             low, high = binomial_band(GRID, self.n_samples)
             self.band_ = ax.fill_between(GRID, low, high, color=BAND, linewidth=0, label=label, zorder=0)
-        if ref_line and once(ax, "ideal"):
-            ax.plot([0, 1], [0, 1], color=REFERENCE, linestyle=":", linewidth=1.2, label="ideal")
-        look: dict[str, Any] = {"color": next_color(ax), "marker": "o", "markersize": 4, "linewidth": 1.5}
-        look["label"] = (self.name if name is None else name) or "observed"
-        (self.line_,) = ax.plot(self.nominal, self.observed, **(look | line_options))
-        mark_model(ax, self.line_)
+        if ref_line:
+            reference_line(ax, [0, 1], [0, 1], "ideal")
+        called = (self.name if name is None else name) or "observed"
+        look = {"markersize": 4, "linewidth": 1.5} | line_options
+        self.line_ = self._draw_model(self.nominal, self.observed, called, look)
         ax.set(xlabel="nominal coverage", ylabel="observed coverage")
         unit_square(ax, legend)
         return self

@@ -68,6 +68,18 @@ def predicted_by(model: Any, X: Any, target: int | None) -> Predicted:
     return Predicted(distribution, chosen_column(target, distribution.means.shape[1]))
 
 
+def judged_by(model: Any, X: Any, y: ArrayLike, target: int | None) -> tuple[Predicted, Floats]:
+    """The prediction of a model for one target, and the observations of it."""
+    predicted = predicted_by(model, X, target)
+    return predicted, predicted.observed("y", y)
+
+
+def judged_as(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, target: int | None) -> tuple[Predicted, Floats]:
+    """The same from plain arrays."""
+    predicted = predicted_as(y_true, mean, std, target)
+    return predicted, predicted.observed("y_true", y_true)
+
+
 def predicted_as(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, target: int | None) -> Predicted:
     """The prediction of one target from plain arrays."""
     k = _table("y_true", y_true).shape[1]

@@ -11,8 +11,8 @@ from kstonet._checks import Floats, check_choice, whole_number
 from kstonet.plotting.inputs import (
     Predicted,
     feature_values,
-    predicted_as,
-    predicted_by,
+    judged_as,
+    judged_by,
     read_intervals,
     row_values,
     spread,
@@ -69,7 +69,7 @@ class IntervalDisplay(Display):
     >>> from kstonet.datasets import make_measurement_error
     >>> from kstonet.plotting import IntervalDisplay
     >>> X, y = make_measurement_error(150, random_state=0)
-    >>> model = KStoNetRegressor(max_iter=5, n_average=2, random_state=0).fit(X[:100], y[:100])
+    >>> model = KStoNetRegressor(tuning="none", max_iter=5, n_average=2, random_state=0).fit(X[:100], y[:100])
     >>> display = IntervalDisplay.from_estimator(model, X[100:], y[100:], coverage=(0.5, 0.95), sort="prediction")
     >>> len(display.rows_), len(display.intervals_)
     (20, 2)
@@ -138,8 +138,7 @@ class IntervalDisplay(Display):
         """
         require_matplotlib(f"{cls.__name__}.from_estimator")
         x, x_name = (None, None) if feature is None else feature_values(X, feature)
-        predicted = predicted_by(model, X, target)
-        truth = predicted.observed("y", y)
+        predicted, truth = judged_by(model, X, y, target)
         display = cls._of(truth, predicted, coverage, x, x_name)
         display.y_name, display.x_alone = target_name(y, predicted.column), np.shape(X)[1] == 1
         return display.plot(ax, **options)
@@ -182,8 +181,7 @@ class IntervalDisplay(Display):
         IntervalDisplay
         """
         require_matplotlib(f"{cls.__name__}.from_predictions")
-        predicted = predicted_as(y_true, mean, std, target)
-        truth = predicted.observed("y_true", y_true)
+        predicted, truth = judged_as(y_true, mean, std, target)
         return cls._of(truth, predicted, coverage, x, x_name).plot(ax, **options)
 
     @classmethod

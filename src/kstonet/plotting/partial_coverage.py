@@ -10,18 +10,8 @@ from numpy.typing import ArrayLike
 from kstonet._checks import Floats
 from kstonet.metrics import PartialCoverage, coverage_by_group, coverage_by_quantile
 from kstonet.plotting.coverage import binomial_band
-from kstonet.plotting.inputs import feature_values, model_name, predicted_by, read_intervals
-from kstonet.plotting.style import (
-    BAND,
-    REFERENCE,
-    Display,
-    legend_above_data,
-    mark_model,
-    model_marks,
-    next_color,
-    once,
-    require_matplotlib,
-)
+from kstonet.plotting.inputs import feature_values, judged_by, model_name, read_intervals
+from kstonet.plotting.style import BAND, Display, legend_above_data, model_marks, once, reference_line, require_matplotlib
 from kstonet.uncertainty.distribution import probabilities
 
 if TYPE_CHECKING:
@@ -131,8 +121,8 @@ class PartialCoverageDisplay(Display):
         PartialCoverageDisplay
         """
         require_matplotlib(f"{cls.__name__}.from_estimator")
-        predicted = predicted_by(model, X, target)
-        truth, bounds = predicted.observed("y", y), predicted.interval(probabilities("coverage", coverage))[:, :, 0]
+        predicted, truth = judged_by(model, X, y, target)
+        bounds = predicted.interval(probabilities("coverage", coverage))[:, :, 0]
         label = model_name(model, name)
         if groups is not None:
             return cls(coverage_by_group(truth, bounds, groups), coverage, by="group", quantiles=False, name=label).plot(
@@ -235,15 +225,12 @@ class PartialCoverageDisplay(Display):
             edges = [binomial_band(np.array([self.coverage]), int(count)) for count in self.found.count]
             low, high = (np.array([edge[side][0] for edge in edges]) for side in (0, 1))
             self.boxes_ = ax.bar(places, high - low, 0.6, low, color=BAND, linewidth=0, label=label, zorder=0)
-        nominal = f"nominal {100 * self.coverage:g} %"
-        if ref_line and once(ax, nominal):
-            ends = [-0.5, len(places) - 0.5]
-            ax.plot(ends, [self.coverage] * 2, color=REFERENCE, linestyle=":", linewidth=1.2, label=nominal)
-        moved = places + APART * model_marks(ax)
-        look: dict[str, Any] = {"color": next_color(ax), "marker": "o", "markersize": 6, "linestyle": "none"}
-        look["label"] = (self.name if name is None else name) or "observed"
-        (self.points_,) = ax.plot(moved, self.found.coverage, **(look | point_options))
-        mark_model(ax, self.points_)
+        if ref_line:
+            ends, level = [-0.5, len(places) - 0.5], self.coverage
+            reference_line(ax, ends, [level, level], f"nominal {100 * level:g} %")
+        called = (self.name if name is None else name) or "observed"
+        look = {"markersize": 6, "linestyle": "none"} | point_options
+        self.points_ = self._draw_model(places + APART * model_marks(ax), self.found.coverage, called, look)
         ax.set_xticks(places, [self._part(k) for k in range(len(places))])
         ax.set(xlabel=self.by, ylabel="coverage")
         if legend:

@@ -11,7 +11,7 @@ from scipy.stats import beta
 from kstonet._checks import Floats
 from kstonet.metrics import ReliabilityCurve, reliability_curve
 from kstonet.plotting.inputs import model_name
-from kstonet.plotting.style import REFERENCE, Display, mark_model, next_color, once, require_matplotlib, unit_square
+from kstonet.plotting.style import Display, reference_line, require_matplotlib, unit_square
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -198,13 +198,11 @@ class ReliabilityDisplay(Display):
         ReliabilityDisplay
         """
         ax = self._draw_on(ax)
-        if ref_line and once(ax, "ideal"):
-            ax.plot([0, 1], [0, 1], color=REFERENCE, linestyle=":", linewidth=1.2, label="ideal")
-        look: dict[str, Any] = {"color": next_color(ax), "marker": "o", "markersize": 5, "linewidth": 1.5}
-        look["label"] = f"{(self.name if name is None else name) or 'model'} (ECE {self.error:.3f})"
-        look |= line_options
-        (self.line_,) = ax.plot(self.curve.predicted, self.curve.observed, **look)
-        mark_model(ax, self.line_)
+        if ref_line:
+            reference_line(ax, [0, 1], [0, 1], "ideal")
+        called = f"{(self.name if name is None else name) or 'model'} (ECE {self.error:.3f})"
+        look = {"markersize": 5, "linewidth": 1.5} | line_options
+        self.line_ = self._draw_model(self.curve.predicted, self.curve.observed, called, look)
         self.bars_ = None
         if bars:
             low, high = share_interval(self.curve.observed, self.curve.weight * self.n_samples)

@@ -51,6 +51,19 @@ class Display:
         self.ax_, self.figure_ = ax, ax.figure
         return ax
 
+    def _draw_model(self, x: Any, y: Any, called: str, look: dict[str, Any]) -> Any:
+        """The main line of a model, in the next colour; ``look`` may say another."""
+        ax = self.ax_
+        (line,) = ax.plot(x, y, **({"color": next_color(ax), "marker": "o", "label": called} | look))
+        mark_model(ax, line)
+        return line
+
+
+def reference_line(ax: Axes, x: Sequence[float], y: Sequence[float], label: str) -> None:
+    """What a model is held against, dotted; once for all models."""
+    if once(ax, label):
+        ax.plot(x, y, color=REFERENCE, linestyle=":", linewidth=1.2, label=label)
+
 
 def model_marks(ax: Axes) -> int:
     """How many models the axes show."""

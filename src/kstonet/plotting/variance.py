@@ -44,7 +44,7 @@ class VarianceSourcesDisplay(Display):
     >>> from kstonet.datasets import make_measurement_error
     >>> from kstonet.plotting import VarianceSourcesDisplay
     >>> X, y = make_measurement_error(150, random_state=0)
-    >>> model = KStoNetRegressor(max_iter=5, n_average=2, random_state=0).fit(X[:100], y[:100])
+    >>> model = KStoNetRegressor(tuning="none", max_iter=5, n_average=2, random_state=0).fit(X[:100], y[:100])
     >>> display = VarianceSourcesDisplay.from_estimator(model, X[100:], shares=True)
     >>> list(display.areas_)
     ['noise', 'first layer', 'regression layers', 'between iterations']

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 
 from kstonet._checks import Floats, check_choice, whole_number
-from kstonet.plotting.inputs import Predicted, model_name, predicted_as, predicted_by
+from kstonet.plotting.inputs import Predicted, judged_as, judged_by, model_name
 from kstonet.plotting.style import (
     REFERENCE,
     Display,
@@ -120,8 +120,7 @@ class WidthErrorDisplay(Display):
         WidthErrorDisplay
         """
         require_matplotlib(f"{cls.__name__}.from_estimator")
-        predicted = predicted_by(model, X, target)
-        truth = predicted.observed("y", y)
+        predicted, truth = judged_by(model, X, y, target)
         return cls._of(truth, predicted, against, coverage, model_name(model, name)).plot(ax, **options)
 
     @classmethod
@@ -164,8 +163,7 @@ class WidthErrorDisplay(Display):
         WidthErrorDisplay
         """
         require_matplotlib(f"{cls.__name__}.from_predictions")
-        predicted = predicted_as(y_true, mean, std, target)
-        truth = predicted.observed("y_true", y_true)
+        predicted, truth = judged_as(y_true, mean, std, target)
         return cls._of(truth, predicted, against, coverage, name).plot(ax, **options)
 
     @classmethod

@@ -47,7 +47,7 @@ def build_report(
     >>> from kstonet.datasets import make_measurement_error
     >>> from kstonet.report import build_report
     >>> X, y = make_measurement_error(150, random_state=0)
-    >>> model = KStoNetRegressor(max_iter=5, n_average=2, random_state=0).fit(X[:100], y[:100])
+    >>> model = KStoNetRegressor(tuning="none", max_iter=5, n_average=2, random_state=0).fit(X[:100], y[:100])
     >>> html = build_report(model, X[100:], y[100:], title="Measurement errors")
     >>> html[:15], "<h1>Measurement errors</h1>" in html
     ('<!DOCTYPE html>', True)
