@@ -25,7 +25,6 @@ from kstonet.solvers.ordinal import class_scores
 from kstonet.solvers.softmax import log_proba
 from kstonet.stacked_start import is_stacked, stacked_start
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration, TrainingEnd
-from kstonet.uncertainty.logits import Restart
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.tempering import Tempering
 
@@ -324,19 +323,7 @@ class ClassTargets:
 
     def calibration(self, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
         """Temperature of the logits and scale of their variance."""
-        restart = self._restart(end) if self._starts_where_it_ends(end.states[-1].network) else None
-        return ProbabilityCalibration.learn(end, uncertainty, residuals, restart)
-
-    def _restart(self, end: TrainingEnd) -> Restart:
-        """Another training on the same rows, of which the start is enough."""
-
-        def restart(rng: np.random.Generator, network: Network, labels: np.ndarray) -> tuple[Network, Latents]:
-            head: Any = network.head
-            anew = {"weights": np.zeros_like(head.weights), "intercept": np.zeros_like(head.intercept)}  # units differ
-            rows = TrainingRows(end.X, end.inputs, labels, end.weights)
-            return self.start(rng, network.with_layer(1, **anew), rows, head.activation)
-
-        return restart
+        return ProbabilityCalibration.learn(end, uncertainty, residuals)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from kstonet.gram.kernels import Kernel
 from kstonet.gram.making import expansion_on
 from kstonet.gram.planning import Plan
 from kstonet.layers.base import UpperLayer
-from kstonet.layers.moments import Moments
+from kstonet.layers.log_odds import log_odds
+from kstonet.layers.moments import FIRST_LAYER, SHRINKAGE, Moments
 from kstonet.network import forward_above, jacobian_above
 from kstonet.scaling import Scaler
 from kstonet.targets import ClassTargets, NumericTargets
@@ -28,7 +29,7 @@ from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution, prob
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.prediction_sets import set_scores, set_thresholds
 from kstonet.uncertainty.regions import PredictiveRegion
-from kstonet.uncertainty.tempering import Tempering, best_tempering
+from kstonet.uncertainty.tempering import Tempering, best_tempering, fresh_tempering
 
 
 @storable(history="any", chosen="any", choice="any", sample="float s p")
@@ -294,8 +295,13 @@ class TrainedNetwork:
         Where probabilities have a floor, these are the log-odds of labels that follow the features.
         """
         self._classes()
+        calibration = self._probability_calibration
         found = self._known_uncertainty().log_odds(self.scaler.forward(X), self.temperature)
-        return {source: self.variance_scale * part for source, part in found.parts.items()}
+        parts = {source: self.variance_scale * part for source, part in found.parts.items()}
+        parts[FIRST_LAYER] = calibration.first_scale * parts[FIRST_LAYER]
+        if calibration.shrinkage > 0.0:
+            parts[SHRINKAGE] = (calibration.shrinkage * log_odds(found.logits)) ** 2
+        return parts
 
     def proba_interval(self, X: np.ndarray, coverage: Any = 0.95) -> np.ndarray:
         """Confidence intervals for the class probabilities, symmetric on the scale of the log-odds; above their floor."""
@@ -341,8 +347,7 @@ class TrainedNetwork:
             log_p = np.log(np.maximum(self.proba(X, tempered=False), 1e-300))
             codes = self.targets.outputs(y)
             found = best_tempering(log_p, codes)
-            own = replace(self._probability_calibration, temperature=found.temperature, floor=found.floor, given=(log_p, codes))
-            return replace(self, calibration=own)
+            return replace(self, calibration=self._probability_calibration.tempered(found, (log_p, codes)))
         distribution = self.distribution(X)
         assert isinstance(self.calibration, IntervalCalibration)
         errors = y.reshape(distribution.means.shape) - distribution.means
@@ -363,5 +368,5 @@ class TrainedNetwork:
                 "them; give X and y, or fit with residuals='crossfit'."
             )
         if isinstance(calibration, ProbabilityCalibration):
-            return ProbabilityCalibration.of_fit(calibration.out_of_sample, calibration.variance_scale)
+            return calibration.tempered(fresh_tempering(*calibration.out_of_sample), None)
         return calibration.of_fit()

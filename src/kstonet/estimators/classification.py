@@ -165,9 +165,10 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
 
         The variance of the logits comes from the recursion of the paper's Section 5; the delta method gives that of
         the log-odds log(p/(1-p)) of every class, where the interval is symmetric; its end points are transformed back (Wald).
-        It is multiplied by ``logit_variance_scale_``, which ``fit`` learns by training on labels drawn from the model itself (a
-        parametric bootstrap); with ``residuals="training"``, the paper's, it is one. Where probabilities have a floor, the
-        intervals are those of the part above it.
+        Where the first layer has a squared loss, its part is that of a Gaussian process with the noise of the labels. Elsewhere
+        the variance is multiplied by ``logit_variance_scale_``, which ``fit`` learns by training on labels drawn from the model
+        itself (a parametric bootstrap); with ``residuals="training"``, the paper's, it is one. Where there is a floor,
+        the intervals are those of the part above it.
 
         Parameters
         ----------

@@ -21,11 +21,12 @@ from kstonet.uncertainty.conformal import ConformalFactor, Factor, SkewedFactor,
 from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_many, regression_folds
 from kstonet.uncertainty.distribution import PredictiveDistribution
 from kstonet.uncertainty.local_scale import LocalScale, learn_scale
-from kstonet.uncertainty.logits import Restart, bootstrap_scale, out_of_sample_logits
+from kstonet.uncertainty.logits import bootstrap_scale, out_of_sample_logits
 from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
 from kstonet.uncertainty.noise_model import EXACT, NoiseModel, left_out_variances
 from kstonet.uncertainty.online import OnlineFactor, adapting
 from kstonet.uncertainty.regions import JointFactor
+from kstonet.uncertainty.ridge_scale import SHRINKAGE, ridge_scale
 from kstonet.uncertainty.tempering import Tempering, fresh_tempering
 
 MOST_TOO_SMALL = 2.0  # how many times residuals are made larger at most
@@ -238,7 +239,7 @@ def _joint(
 @storable(floor="nonnegative k")
 @dataclass(frozen=True)
 class ProbabilityCalibration:
-    """The temperature of a classifier's logits and the scale of their variance.
+    """The temperature of a classifier's logits and what their variance lacks.
 
     Parameters
     ----------
@@ -252,6 +253,10 @@ class ProbabilityCalibration:
         Logits and class codes of the rows that replaced them in a later calibration.
     floor : ndarray of shape (k,), optional
         The least probability of every class, where a share of the labels is wrong.
+    first_scale : float
+        Multiplies the part of the variance that comes from the first layer.
+    shrinkage : float
+        The share by which log-odds may be too small, as a standard deviation.
     """
 
     temperature: float = 1.0
@@ -259,12 +264,18 @@ class ProbabilityCalibration:
     out_of_sample: tuple[np.ndarray, ...] | None = None
     given: tuple[np.ndarray, ...] | None = None
     floor: np.ndarray | None = None
+    first_scale: float = 1.0
+    shrinkage: float = 0.0
 
     @classmethod
-    def of_fit(cls, predicted: tuple[np.ndarray, ...], variance_scale: float = 1.0) -> ProbabilityCalibration:
+    def of_fit(cls, predicted: tuple[np.ndarray, ...]) -> ProbabilityCalibration:
         """From out-of-sample logits of the training rows, their class codes and, if there are any, their weights."""
         found = fresh_tempering(*predicted)
-        return cls(found.temperature, variance_scale, predicted, floor=found.floor)
+        return cls(found.temperature, out_of_sample=predicted, floor=found.floor)
+
+    def tempered(self, found: Tempering, given: tuple[np.ndarray, ...] | None) -> ProbabilityCalibration:
+        """With another tempering, learnt from given rows or from those of the fit."""
+        return replace(self, temperature=found.temperature, floor=found.floor, given=given)
 
     @property
     def tempering(self) -> Tempering:
@@ -272,9 +283,7 @@ class ProbabilityCalibration:
         return Tempering(self.temperature, self.floor)
 
     @classmethod
-    def learn(
-        cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str, restart: Restart | None = None
-    ) -> ProbabilityCalibration:
+    def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
         """From out-of-sample logits: "crossfit" or "loo"; "training" learns nothing."""
         if residuals == "training":
             return cls()
@@ -286,11 +295,15 @@ class ProbabilityCalibration:
         if end.weights is not None:
             predicted = tuple(part[end.weights > 0] for part in (logits, end.outputs, end.weights))
         found = cls.of_fit(predicted)
+        if end.states[-1].network.first.left_out:
+            p = found.tempering.probabilities(logits)
+            scale = ridge_scale(end.states[-1], end.inputs, uncertainty, p, end.outputs, end.weights)
+            return replace(found, first_scale=scale, shrinkage=SHRINKAGE)
         fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
         some = np.arange(0, len(fitted), max(1, len(fitted) // ENOUGH_ROWS))
         variance = uncertainty.log_odds(end.X[some], found.temperature).variance
         rows = end.states[-1], end.inputs, found.tempering, fitted, (some, variance), end.settings, end.weights
-        return replace(found, variance_scale=bootstrap_scale(*rows, restart, end.run))
+        return replace(found, variance_scale=bootstrap_scale(*rows, end.run))
 
 
 def _of_features(kernels: Sequence[Kernel | None]) -> Kernel | None:

@@ -8,8 +8,8 @@ train on them, and see how far the logits come back from where they are known to
 Two replicates are enough for one number, a mean over all rows; and they need no training from scratch. The chain goes on from
 where it ended with the drawn labels in place of the observed ones. On simulated data (300 and 1,000 rows, C of 1 and 10) the
 scale after 20 iterations is that of a training from scratch to within a quarter; with strong signals and 1,000 rows it is about
-40 % below, as the observed labels are forgotten more slowly there. After ten iterations it is up to a half below. A network
-that starts nearly where it ends, as a one-vs-rest machine, is trained from scratch: that costs one refit.
+40 % below, as the observed labels are forgotten more slowly there. After ten iterations it is up to a half below. (A network
+that is the one-vs-rest machine of its kernel needs none of this: :mod:`~kstonet.uncertainty.ridge_scale`.)
 
 Where a class is nearly certain, the drawn labels are the observed ones and come back the same way: that says nothing about the
 width of a likelihood that is flat in one direction. So rows count by the square of p(1 - p), as in the squared error of p, and
@@ -22,7 +22,6 @@ its labels from logits that have it, by the error of the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -31,15 +30,11 @@ import numpy as np
 from scipy.special import expit
 
 from kstonet.checkpoint import Run
-from kstonet.imputation.base import Latents
 from kstonet.iro import IROSettings, IROState, iro_together
 from kstonet.layers.log_odds import log_odds
-from kstonet.network import Network, forward_above
+from kstonet.network import forward_above
 from kstonet.uncertainty.cross_fitting import cross_fitted
 from kstonet.uncertainty.tempering import Tempering, fresh_temperature
-
-#: Trains on labels from scratch: random numbers, a network and labels in, the network and its latent values out.
-Restart = Callable[[np.random.Generator, Network, np.ndarray], tuple[Network, Latents]]
 
 REPLICATES, ITERATIONS = 2, 20  # of the bootstrap, and of each of them
 WIDEST = 1.5  # how many times more spread out logits are drawn from at most
@@ -86,7 +81,6 @@ def bootstrap_scale(
     variance: tuple[np.ndarray, np.ndarray],
     settings: IROSettings,
     sample_weight: np.ndarray | None,
-    restart: Restart | None = None,
     run: Run | None = None,
 ) -> float:
     """How many times the squared error of the log-odds is their variance, by a parametric bootstrap of two replicates.
@@ -103,9 +97,6 @@ def bootstrap_scale(
         Those of the network at the training rows.
     variance : tuple of ndarray
         Numbers of some rows (s,), and the variance of their log-odds (s, k).
-    restart : callable, optional
-        Trains a network that ends nearly where it starts from scratch, given random numbers, the network and the labels: it
-        returns the network and its latent values. Where it is not given, the chain goes on with the drawn labels.
     run : Run, optional
         Keeps the iterations.
 
@@ -126,7 +117,7 @@ def bootstrap_scale(
     for number in range(REPLICATES):
         drawn_from = spread * truth
         own_run = run.within(str(number))
-        predicted = _replicate(state, inputs, drawn_from, tempering, settings, sample_weight, restart, rng, own_run)
+        predicted = _replicate(state, inputs, drawn_from, tempering, settings, sample_weight, rng, own_run)
         known = log_odds(drawn_from[some])
         squares = (log_odds(predicted[some]) - known) ** 2
         p = expit(known)
@@ -146,20 +137,15 @@ def _replicate(
     tempering: Tempering,
     settings: IROSettings,
     sample_weight: np.ndarray | None,
-    restart: Restart | None,
     rng: np.random.Generator,
     run: Run,
 ) -> np.ndarray:
     """Tempered out-of-sample logits (n, k) of a training on labels that are drawn from the logits ``truth``."""
     labels = drawn_labels(rng, replace(tempering, temperature=1.0).probabilities(truth), sample_weight)
-    if restart is not None:
-        network, latents = restart(rng, state.network, labels)
-        end = replace(state, network=network, latents=latents)
-    else:
-        start = replace(state, rng_state=dict(rng.bit_generator.state))
-        iterations = min(ITERATIONS, state.iteration)  # forgetting takes no longer than learning did
-        chain = run.iterations("chain", [start], lambda states: iro_together(inputs, labels, states, settings, [sample_weight]))
-        (end,) = next(islice(chain, iterations - 1, None))
+    start = replace(state, rng_state=dict(rng.bit_generator.state))
+    iterations = min(ITERATIONS, state.iteration)  # forgetting takes no longer than learning did
+    chain = run.iterations("chain", [start], lambda states: iro_together(inputs, labels, states, settings, [sample_weight]))
+    (end,) = next(islice(chain, iterations - 1, None))
     predicted = out_of_sample_logits(end, inputs, labels, settings, sample_weight, run)
     counted = slice(None) if sample_weight is None else sample_weight > 0
     weights = None if sample_weight is None else sample_weight[counted]
