@@ -3,8 +3,8 @@
 Coverage of the true probability at 1,000 new rows, averaged over 20 training sets of 300 rows with known logits. One training
 set's coverage has a standard deviation of 0.05 to 0.08, so the mean's standard error is 0.017 at most. The bounds, 0.86 and
 0.99, are three of them from what was found when they were set (0.92 to 0.95): a correct build fails less than once in a few
-hundred runs with other seeds. The first call, on 16 sets of 500 rows: one set has a standard deviation of 0.05 at most, their mean
-of 0.013; found were 0.94 to 0.97, and the bounds are 0.90 and 0.995.
+hundred runs with other seeds. The first call, on 16 sets of 500 rows: one set has a standard deviation of 0.05 at most, their
+mean of 0.013; found were 0.94 to 0.97, and the bounds are 0.90 and 0.995.
 """
 
 import numpy as np
