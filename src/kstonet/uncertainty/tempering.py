@@ -123,7 +123,7 @@ def best_tempering(logits: np.ndarray, codes: np.ndarray, sample_weight: np.ndar
     >>> rng = np.random.default_rng(0)
     >>> logit = 4 * rng.normal(size=5000)
     >>> came = rng.uniform(size=5000) < np.where(rng.uniform(size=5000) < 0.2, 0.5, 1 / (1 + np.exp(-logit)))
-    >>> best_tempering(np.column_stack([0 * logit, logit]), came.astype(int)).floor.round(2)
+    >>> best_tempering(np.column_stack([0 * logit, logit]), came.astype(int)).floor.round(1)
     array([0.1, 0.1])
     """
     rows = np.arange(len(codes))
