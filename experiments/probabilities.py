@@ -8,8 +8,9 @@ loss and expected calibration error. ``simulated``: labels drawn from known logi
 the nominal 95 % interval of a probability holds the true one, and its mean width.
 
 One fit gives all columns. *paper*: temperature and variance scale one, as after ``residuals="training"``. *tempered*: the
-temperature that fit learns from cross-fitted training rows. *default*: that and the learnt scale of the logits' variance, which
-widens intervals and leaves probabilities as they are.
+temperature that fit learns from cross-fitted training rows. *default*: that and what is learnt of the variance of the logits,
+which widens intervals and leaves probabilities as they are. Simulated sets are fitted by the plain first call, and with
+``tuning="none"`` and two values of C.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def one_fold(name: str, fold: int, data: str | None) -> dict[str, Any]:
 def stages(model: KStoNetClassifier) -> dict[str, KStoNetClassifier]:
     """The fitted model without what it learnt about its probabilities, with part of it, and with all."""
     tempered, paper = copy.copy(model), copy.copy(model)
-    calibration = replace(model.trained_.calibration, variance_scale=1.0)
+    calibration = replace(model.trained_.calibration, variance_scale=1.0, first_scale=1.0, shrinkage=0.0)
     tempered.trained_ = replace(model.trained_, calibration=calibration)
     paper.trained_ = replace(model.trained_, calibration=replace(calibration, temperature=1.0))
     return {"paper": paper, "tempered": tempered, "default": model}
@@ -80,13 +81,14 @@ def true_logits(kind: str, X: np.ndarray) -> np.ndarray:
     return np.column_stack([np.zeros(len(X)), *others[kind]])
 
 
-def one_set(kind: str, C: float, seed: int) -> dict[str, Any]:
+def one_set(kind: str, C: float | None, seed: int) -> dict[str, Any]:
     """Probability intervals against the truth, on simulated logits."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(1500, 3))
     truth = softmax(true_logits(kind, X), axis=1)
     y = (rng.uniform(size=(len(X), 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    model = KStoNetClassifier(tuning="none", C=C, random_state=seed).fit(X[:500], y[:500])
+    settings: dict[str, Any] = {} if C is None else {"tuning": "none", "C": C}
+    model = KStoNetClassifier(random_state=seed, **settings).fit(X[:500], y[:500])
     out: dict[str, Any] = {}
     for stage, staged in stages(model).items():
         low, high = np.moveaxis(staged.predict_proba_interval(X[500:]), 2, 0)
@@ -100,11 +102,13 @@ def main() -> None:
     arguments = parser(__doc__ or "", "probabilities")
     arguments.add_argument("which", choices=("real", "simulated"))
     arguments.add_argument("--sets", type=int, default=50)
+    arguments.add_argument("--C", type=float, nargs="*", default=[10.0, 1.0], help="beside the first call")
     given = arguments.parse_args()
     results = Results(given.out)
     if given.which == "simulated":
-        sets = product(range(given.sets), KINDS, (10.0, 1.0))
-        results.run_all({f"simulated {kind}, C={C:g}|{seed}": partial(one_set, kind, C, seed) for seed, kind, C in sets})
+        sets = product(range(given.sets), KINDS, (None, *given.C))
+        names = {None: "first call"} | {C: f"C={C:g}" for C in given.C}
+        results.run_all({f"simulated {kind}, {names[C]}|{seed}": partial(one_set, kind, C, seed) for seed, kind, C in sets})
     else:
         folds = product(("qsar", "breast-cancer", "digits"), range(5))
         results.run_all({f"{name}|{fold}": partial(one_fold, name, fold, given.data) for name, fold in folds})

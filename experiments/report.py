@@ -108,7 +108,7 @@ def probabilities(parts: dict[str, Any]) -> list[Summary]:
             "coverage",
             simulated,
             ".1%",
-            "500 training rows; the default learns the scale of the logits' variance from labels drawn from the model itself",
+            "500 training rows; the variance of the logits follows from the noise of the labels (first call) or a bootstrap",
         ),
     ]
     return [row(result, field, shown, digits, remarks) for result, field, shown, digits, remarks in tables if shown]

@@ -18,7 +18,7 @@ from kstonet.layers.activations import get_activation
 from kstonet.problem import Problem, Rows
 from kstonet.settings import KernelLayerSettings, TrainingSettings
 from kstonet.targets import ClassTargets
-from kstonet.uncertainty.logits import best_temperature
+from kstonet.uncertainty.tempering import best_temperature
 
 FIXED = {"tuning": "none", "loss": "squared", "kernel": "rbf", "gamma": 0.1, "C": 10.0, "standardize": False}
 

@@ -8,6 +8,7 @@ from sklearn.metrics import accuracy_score, log_loss, r2_score
 from kstonet.layers.activations import get_activation
 from kstonet.layers.heads import CategoricalHead
 from kstonet.targets import ClassTargets, NumericTargets
+from kstonet.uncertainty.tempering import Tempering
 
 RNG = np.random.default_rng(0)
 Y = RNG.normal(loc=5.0, scale=[1.0, 100.0], size=(30, 2))
@@ -67,10 +68,10 @@ def test_temperatures_of_probabilities():
     """One iterate is softmax(logits/T); any temperature keeps the order, and a hot one says nothing."""
     targets = ClassTargets.of(LABELS)
     logits = RNG.normal(size=(1, 30, 3))
-    np.testing.assert_allclose(targets.probabilities(logits, 2.5), softmax(logits[0] / 2.5, axis=1))
+    np.testing.assert_allclose(targets.probabilities(logits, Tempering(2.5)), softmax(logits[0] / 2.5, axis=1))
     several = RNG.normal(size=(4, 30, 3))
     order = targets.probabilities(several).argsort(axis=1)
-    np.testing.assert_array_equal(targets.probabilities(several, 3.0).argsort(axis=1), order)
-    np.testing.assert_allclose(targets.probabilities(several, 1e9), 1 / 3, atol=1e-6)
-    extreme = targets.probabilities(1e4 * several, 0.5)
+    np.testing.assert_array_equal(targets.probabilities(several, Tempering(3.0)).argsort(axis=1), order)
+    np.testing.assert_allclose(targets.probabilities(several, Tempering(1e9)), 1 / 3, atol=1e-6)
+    extreme = targets.probabilities(1e4 * several, Tempering(0.5))
     assert np.isfinite(extreme).all()

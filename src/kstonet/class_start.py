@@ -27,7 +27,7 @@ from kstonet.layers.regression import automatic_alpha
 from kstonet.layers.ridge import RidgeLayer
 from kstonet.network import Network, forward_above
 from kstonet.solvers.softmax import log_proba
-from kstonet.uncertainty.logits import best_temperature
+from kstonet.uncertainty.tempering import best_temperature
 
 MOST_UNITS = 64  # so many classes have a unit each; more share them
 LATENT_NOISE = 0.01  # standard deviation of the latent noise over the spread of the latent values

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
 from kstonet._checks import require
 from kstonet._records import storable
@@ -25,11 +25,12 @@ from kstonet.solvers.ordinal import class_scores
 from kstonet.solvers.softmax import log_proba
 from kstonet.stacked_start import is_stacked, stacked_start
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration, TrainingEnd
-from kstonet.uncertainty.logits import Restart
 from kstonet.uncertainty.network import NetworkUncertainty
+from kstonet.uncertainty.tempering import Tempering
 
 MOST_JUDGED = 64  # columns by which kernels are judged
 DEMAND = "False, True, or a sequence of all labels from the lowest to the highest, each once"
+PLAIN = Tempering()
 Calibration = IntervalCalibration | ProbabilityCalibration
 
 
@@ -163,7 +164,7 @@ class NumericTargets:
         """Noise and half-widths of intervals."""
         return IntervalCalibration.learn(end, uncertainty, residuals)
 
-    def derivatives(self, predictions: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    def derivatives(self, predictions: np.ndarray, tempering: Tempering = PLAIN) -> np.ndarray:
         """Of predicted numbers with respect to the outputs (iterates, n, k) of every iterate: (iterates, n, k, k)."""
         iterates, n, k = predictions.shape
         return np.broadcast_to(np.diag(self.scaler.scale / iterates), (iterates, n, k, k))
@@ -293,48 +294,36 @@ class ClassTargets:
         p = self.probabilities(predictions)[np.arange(len(outputs)), outputs]
         return np.asarray(-np.log(np.maximum(p, 1e-12)))
 
-    def probabilities(self, predictions: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    def probabilities(self, predictions: np.ndarray, tempering: Tempering = PLAIN) -> np.ndarray:
         """Class probabilities (n, k), averaged over the iterates (iterates, n, k) and then tempered: p^(1/T), renormalised."""
         averaged = np.mean([np.exp(log_proba(logits)) for logits in predictions], axis=0)
         averaged = np.asarray(averaged / averaged.sum(axis=1, keepdims=True))
-        if temperature == 1.0:
-            return averaged
-        return np.asarray(softmax(np.log(np.maximum(averaged, 1e-300)) / temperature, axis=1))
+        if tempering.temperature == 1.0:
+            return tempering.above_floor(averaged)
+        return tempering.probabilities(np.log(np.maximum(averaged, 1e-300)))
 
-    def log_probabilities(self, predictions: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    def log_probabilities(self, predictions: np.ndarray, tempering: Tempering = PLAIN) -> np.ndarray:
         """Their logarithms, finite where a probability is not a positive number."""
         averaged = logsumexp(np.stack([log_proba(logits) for logits in predictions]), axis=0) - np.log(len(predictions))
-        return log_proba(averaged / temperature)
+        return tempering.log_probabilities(averaged)
 
-    def derivatives(self, predictions: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    def derivatives(self, predictions: np.ndarray, tempering: Tempering = PLAIN) -> np.ndarray:
         """Of :meth:`probabilities` with respect to the logits (iterates, n, k) of every iterate: (iterates, n, k, k).
 
         With s the softmax of an iterate, its share r = s/Σs in the sum over iterates and the tempered probabilities q,
-        ∂ log q_j/∂z_l = (v_jl - Σᵢ qᵢ v_il)/T, where v_jl = r_j (δ_jl - s_l).
+        ∂ log q_j/∂z_l = (v_jl - Σᵢ qᵢ v_il)/T, where v_jl = r_j (δ_jl - s_l). A floor leaves a share of these slopes.
         """
         logs = np.stack([log_proba(logits) for logits in predictions])
         softmaxes, shares = np.exp(logs), np.exp(logs - logsumexp(logs, axis=0))
-        q = self.probabilities(predictions, temperature)
+        q = self.probabilities(predictions, Tempering(tempering.temperature))
         eye = np.eye(predictions.shape[2])
         moves = shares[..., None] * (eye - softmaxes[:, :, None, :])
         moves -= (q[:, :, None] * moves).sum(axis=2, keepdims=True)
-        return np.asarray(q[:, :, None] * moves / temperature)
+        return np.asarray(q[:, :, None] * moves * (tempering.share / tempering.temperature))
 
     def calibration(self, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
         """Temperature of the logits and scale of their variance."""
-        restart = self._restart(end) if self._starts_where_it_ends(end.states[-1].network) else None
-        return ProbabilityCalibration.learn(end, uncertainty, residuals, restart)
-
-    def _restart(self, end: TrainingEnd) -> Restart:
-        """Another training on the same rows, of which the start is enough."""
-
-        def restart(rng: np.random.Generator, network: Network, labels: np.ndarray) -> tuple[Network, Latents]:
-            head: Any = network.head
-            anew = {"weights": np.zeros_like(head.weights), "intercept": np.zeros_like(head.intercept)}  # units differ
-            rows = TrainingRows(end.X, end.inputs, labels, end.weights)
-            return self.start(rng, network.with_layer(1, **anew), rows, head.activation)
-
-        return restart
+        return ProbabilityCalibration.learn(end, uncertainty, residuals)
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,18 @@ from kstonet.gram.kernels import Kernel
 from kstonet.gram.making import expansion_on
 from kstonet.gram.planning import Plan
 from kstonet.layers.base import UpperLayer
-from kstonet.layers.moments import Moments
+from kstonet.layers.log_odds import log_odds
+from kstonet.layers.moments import FIRST_LAYER, SHRINKAGE, Moments
 from kstonet.network import forward_above, jacobian_above
 from kstonet.scaling import Scaler
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
 from kstonet.uncertainty.conformal import NormalFactor
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution, probabilities
-from kstonet.uncertainty.logits import best_temperature, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.prediction_sets import set_scores, set_thresholds
 from kstonet.uncertainty.regions import PredictiveRegion
+from kstonet.uncertainty.tempering import Tempering, best_tempering, fresh_tempering
 
 
 @storable(history="any", chosen="any", choice="any", sample="float s p")
@@ -124,6 +125,11 @@ class TrainedNetwork:
         return self._probability_calibration.temperature
 
     @property
+    def tempering(self) -> Tempering:
+        """What makes calibrated probabilities of the logits of a classifier."""
+        return self._probability_calibration.tempering
+
+    @property
     def variance_scale(self) -> float:
         """Multiplies the variance of a classifier's logits."""
         return self._probability_calibration.variance_scale
@@ -192,7 +198,7 @@ class TrainedNetwork:
         for block in row_blocks(len(rows), (4 + 2 * outputs) * width + 2 * outputs**2 * len(self.uppers)):
             ((_, firsts, _),) = self.expansion.blocks(rows[block])  # a block of these is larger
             values = [forward_above(layers, first) for layers, first in zip(self.uppers, firsts, strict=True)]
-            pull = self.targets.derivatives(np.stack([own[-1] for own in values]), self.temperature)
+            pull = self.targets.derivatives(np.stack([own[-1] for own in values]), self.tempering)
             above = np.stack([jacobian_above(layers, own) for layers, own in zip(self.uppers, values, strict=True)])
             gradients[block] = self.expansion.pulled(rows[block], pull[..., -above.shape[2] :] @ above)
         return gradients
@@ -277,26 +283,36 @@ class TrainedNetwork:
 
     def proba(self, X: np.ndarray, *, tempered: bool = True) -> np.ndarray:
         """Class probabilities, averaged over the iterates; tempered by the calibration unless that is declined."""
-        return self._classes().probabilities(self.outputs(X), self.temperature if tempered else 1.0)
+        return self._classes().probabilities(self.outputs(X), self.tempering if tempered else Tempering())
 
     def log_proba(self, X: np.ndarray) -> np.ndarray:
         """Logarithms of the class probabilities."""
-        return self._classes().log_probabilities(self.outputs(X), self.temperature)
+        return self._classes().log_probabilities(self.outputs(X), self.tempering)
 
     def log_odds_variances(self, X: np.ndarray) -> dict[str, np.ndarray]:
-        """Variance of the log-odds of every class by source, (n, classes) each: tempered, and scaled by the calibration."""
+        """Variance of the log-odds of every class by source, (n, classes) each: tempered, and scaled by the calibration.
+
+        Where probabilities have a floor, these are the log-odds of labels that follow the features.
+        """
         self._classes()
+        calibration = self._probability_calibration
         found = self._known_uncertainty().log_odds(self.scaler.forward(X), self.temperature)
-        return {source: self.variance_scale * part for source, part in found.parts.items()}
+        parts = {source: self.variance_scale * part for source, part in found.parts.items()}
+        parts[FIRST_LAYER] = calibration.first_scale * parts[FIRST_LAYER]
+        if calibration.shrinkage > 0.0:
+            parts[SHRINKAGE] = (calibration.shrinkage * log_odds(found.logits)) ** 2
+        return parts
 
     def proba_interval(self, X: np.ndarray, coverage: Any = 0.95) -> np.ndarray:
-        """Confidence intervals for the class probabilities, symmetric on the scale of the log-odds."""
+        """Confidence intervals for the class probabilities, symmetric on the scale of the log-odds; above their floor."""
         levels = probabilities("coverage", coverage)
         deviation = np.sqrt(np.sum(list(self.log_odds_variances(X).values()), axis=0))
-        p = np.clip(self.proba(X), 1e-15, 1.0 - 1e-15)
+        follows = replace(self.tempering, floor=None)
+        p = np.clip(self._classes().probabilities(self.outputs(X), follows), 1e-15, 1.0 - 1e-15)
         half = deviation[:, :, None] * NormalFactor()(levels)
         centre = np.log(p / (1.0 - p))[:, :, None]
         bounds = expit(np.stack([centre - half, centre + half], axis=2))
+        bounds = np.moveaxis(self.tempering.above_floor(np.moveaxis(bounds, 1, -1)), -1, 1)
         return np.asarray(bounds if np.ndim(coverage) else bounds[..., 0])
 
     def sets(self, X: np.ndarray, coverage: Any = 0.9, class_conditional: bool = False) -> np.ndarray:
@@ -310,7 +326,7 @@ class TrainedNetwork:
                 f"this fit (residuals={self.residuals!r}) keeps no out-of-sample predictions, which prediction sets need; "
                 "calibrate it with rows it was not fitted on, or fit with residuals='crossfit'."
             )
-        found = set_thresholds(rows[0], rows[1], self.temperature, levels, class_conditional)
+        found = set_thresholds(self.tempering.probabilities(rows[0]), rows[1], levels, class_conditional)
         members = set_scores(self.proba(X))[:, :, None] <= found
         return np.asarray(members if np.ndim(coverage) else members[..., 0])
 
@@ -330,8 +346,8 @@ class TrainedNetwork:
         if isinstance(self.targets, ClassTargets):
             log_p = np.log(np.maximum(self.proba(X, tempered=False), 1e-300))
             codes = self.targets.outputs(y)
-            found = replace(self._probability_calibration, temperature=best_temperature(log_p, codes), given=(log_p, codes))
-            return replace(self, calibration=found)
+            found = best_tempering(log_p, codes)
+            return replace(self, calibration=self._probability_calibration.tempered(found, (log_p, codes)))
         distribution = self.distribution(X)
         assert isinstance(self.calibration, IntervalCalibration)
         errors = y.reshape(distribution.means.shape) - distribution.means
@@ -352,5 +368,5 @@ class TrainedNetwork:
                 "them; give X and y, or fit with residuals='crossfit'."
             )
         if isinstance(calibration, ProbabilityCalibration):
-            return replace(calibration, temperature=out_of_sample_temperature(*calibration.out_of_sample), given=None)
+            return calibration.tempered(fresh_tempering(*calibration.out_of_sample), None)
         return calibration.of_fit()

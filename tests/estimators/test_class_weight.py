@@ -16,6 +16,7 @@ from kstonet.layers.heads import CategoricalHead
 from kstonet.problem import Problem, Rows
 from kstonet.settings import KernelLayerSettings
 from kstonet.targets import ClassTargets
+from kstonet.uncertainty.tempering import Tempering
 
 SHORT = {"max_iter": 3, "n_average": 2, "n_imputation_steps": 5, "random_state": 0}
 KINDS = [
@@ -189,7 +190,7 @@ def test_logarithms_are_finite_where_probabilities_are_zero():
     targets = ClassTargets(np.arange(3))
     logits = np.array([[[0.0, 2000.0, -3000.0]], [[0.0, 1000.0, -1000.0]]])
     assert targets.probabilities(logits)[0, 2] == 0.0
-    found = targets.log_probabilities(logits, 2.0)
+    found = targets.log_probabilities(logits, Tempering(2.0))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found[0], [-1000.0 / 2 - np.log(2) / 2, 0.0, -2000.0 / 2 - np.log(2) / 2], atol=1e-9)
 

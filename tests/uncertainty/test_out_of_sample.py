@@ -21,6 +21,7 @@ from kstonet.uncertainty.cross_fitting import cross_fitted, regression_folds
 from kstonet.uncertainty.distribution import BETWEEN
 from kstonet.uncertainty.logits import bootstrap_scale
 from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
+from kstonet.uncertainty.tempering import Tempering
 
 
 class Last(Observer):
@@ -130,6 +131,8 @@ def test_a_row_is_predicted_without_its_target():
 
 # -- the bootstrap of a classifier -------------------------------------------------------------------------------------------
 
+PLAIN = Tempering()
+
 
 @pytest.fixture(scope="module")
 def classifier():
@@ -148,7 +151,9 @@ def test_the_scale_is_relative_to_the_variance(classifier):
     state, fitted, loop = classifier
     found = {}
     for factor in (0.01, 0.02, 0.0, 1e-12):
-        found[factor] = bootstrap_scale(state, None, fitted.logits, (np.arange(120), factor * fitted.variance), loop, None)
+        found[factor] = bootstrap_scale(
+            state, None, PLAIN, fitted.logits, (np.arange(120), factor * fitted.variance), loop, None
+        )
     assert found[0.01] == pytest.approx(2 * found[0.02], rel=0.05)  # refits are solved to a tolerance
     assert found[0.02] > 1.0
     assert found[0.0] == 1.0  # nothing to be scaled
@@ -168,7 +173,9 @@ def test_rows_that_are_nearly_certain_do_not_count(classifier, monkeypatch):
 
     monkeypatch.setattr("kstonet.uncertainty.logits._replicate", replicate)
     rows = np.arange(120), np.ones((120, 2))
-    assert bootstrap_scale(state, None, truth, rows, loop, None) == pytest.approx(4.0, rel=1e-3)  # 1.0 with equal weights
-    assert bootstrap_scale(state, None, truth, rows, loop, np.where(sure, 1.0, 0.5)) == pytest.approx(4.0, rel=1e-3)
+    assert bootstrap_scale(state, None, PLAIN, truth, rows, loop, None) == pytest.approx(
+        4.0, rel=1e-3
+    )  # 1.0 with equal weights
+    assert bootstrap_scale(state, None, PLAIN, truth, rows, loop, np.where(sure, 1.0, 0.5)) == pytest.approx(4.0, rel=1e-3)
     spread = np.sqrt(1.0 + 0.25 * 4.0 / np.mean(truth[:, 1] ** 2))  # the squared error is missing in the fitted logits
     np.testing.assert_allclose(drawn_from[1], spread * truth)

@@ -41,7 +41,7 @@ def test_coverage_of_given_probabilities(conditional):
     n, m, level = 999, 5000, 0.9
     logits = rng.normal(size=(n + m, 4))
     codes = np.array([rng.choice(4, p=p) for p in softmax(0.7 * logits, axis=1)])  # the logits are too large
-    bound = set_thresholds(logits[:n], codes[:n], 1.0, np.array([level]), conditional)
+    bound = set_thresholds(softmax(logits[:n], axis=1), codes[:n], np.array([level]), conditional)
     inside = (set_scores(softmax(logits[n:], axis=1)) <= bound[:, 0])[np.arange(m), codes[n:]]
     groups = [codes == c for c in range(4)] if conditional else [codes >= 0]
     for group in groups:
@@ -52,8 +52,8 @@ def test_coverage_of_given_probabilities(conditional):
 
 
 def test_a_class_with_too_few_rows_is_in_every_set():
-    logits, codes = np.zeros((30, 2)), np.array([0] * 25 + [1] * 5)
-    bound = set_thresholds(logits, codes, 1.0, np.array([0.9]), True)
+    p, codes = np.full((30, 2), 0.5), np.array([0] * 25 + [1] * 5)
+    bound = set_thresholds(p, codes, np.array([0.9]), True)
     assert np.isfinite(bound[0]).all()
     assert np.isinf(bound[1]).all()
 

@@ -44,8 +44,8 @@ from kstonet.sum_training import Imputation, Judged, with_intervals
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import ProbabilityCalibration
-from kstonet.uncertainty.logits import best_temperature, out_of_sample_temperature
 from kstonet.uncertainty.network import NetworkUncertainty
+from kstonet.uncertainty.tempering import best_temperature
 
 SAMPLE = 20_000  # rows that come to the client, of however many
 HIDDEN_SHARE = 5  # one in so many rows at most is hidden for the calibration
@@ -253,7 +253,7 @@ class ClusterTraining:
         logits = forward_above((iterates[-1].head,), left_out)[-1]
         known: tuple[Any, ...] = (logits, self.problem.outputs)
         known += () if self.problem.weights is None else (self.problem.weights,)
-        calibration = ProbabilityCalibration(out_of_sample_temperature(*known), 1.0, known)
+        calibration = ProbabilityCalibration.of_fit(known)
         return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
 
     def _judged(self, now: Iterate, residual: float) -> Judged:

@@ -87,8 +87,13 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
 
     @property
     def calibration_temperature_(self) -> float:
-        """Divides the logits; at least one after ``fit``."""
+        """Divides the logits; at least one after ``fit``, unless probabilities have a floor."""
         return self.trained_.temperature
+
+    @property
+    def calibration_floor_(self) -> np.ndarray | None:
+        """The least probability of every class, where a share of the labels is wrong at random; else None."""
+        return self.trained_.tempering.floor
 
     @property
     def logit_variance_scale_(self) -> float:
@@ -100,6 +105,8 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
 
         With the averaged p, they are p^(1/T), renormalised. T is ``calibration_temperature_``: ``fit`` learns it from
         out-of-sample predictions of the training rows (see :meth:`calibrate`). It is one with ``residuals="training"`` or None.
+        Where these predictions show that a share e of the labels is wrong at random, the probabilities are multiplied by 1 - e
+        and added to ``calibration_floor_``, e times the frequencies of the classes.
 
         Parameters
         ----------
@@ -158,8 +165,10 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
 
         The variance of the logits comes from the recursion of the paper's Section 5; the delta method gives that of
         the log-odds log(p/(1-p)) of every class, where the interval is symmetric; its end points are transformed back (Wald).
-        It is multiplied by ``logit_variance_scale_``, which ``fit`` learns by training on labels drawn from the model itself (a
-        parametric bootstrap); with ``residuals="training"``, the paper's, it is one.
+        Where the first layer has a squared loss, its part is that of a Gaussian process with the noise of the labels. Elsewhere
+        the variance is multiplied by ``logit_variance_scale_``, which ``fit`` learns by training on labels drawn from the model
+        itself (a parametric bootstrap); with ``residuals="training"``, the paper's, it is one. Where there is a floor,
+        the intervals are those of the part above it.
 
         Parameters
         ----------
@@ -214,9 +223,11 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
     def calibrate(self, X: Any = None, y: Any = None) -> Self:
         """Temperature scaling: probabilities p^(1/temperature), renormalised, with the temperature of the best log-likelihood.
 
-        ``fit`` has done it already with out-of-sample predictions of the training rows; that temperature is at least one. The
-        rows given here replace them; without rows, that temperature comes back. The predicted labels stay. On the log-odds
-        scale an interval is divided by the temperature; ``logit_variance_scale_`` belongs to the logits before it and stays.
+        Where the log-likelihood gains by 5 or more, a share of the labels is taken to be wrong at random, and probabilities
+        have a floor, ``calibration_floor_``. ``fit`` has done it already with out-of-sample predictions of the training rows;
+        without a floor that temperature is at least one. The rows given here replace them; without rows, the calibration of
+        ``fit`` comes back. Without a floor the predicted labels stay. On the log-odds scale an interval is divided by the
+        temperature; ``logit_variance_scale_`` belongs to the logits before it and stays.
 
         Parameters
         ----------

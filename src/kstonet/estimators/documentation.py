@@ -102,7 +102,9 @@ CLASSIFIER_PARAMETERS = """    class_weight : dict, "balanced" or None, default=
 CLASSIFIER_ATTRIBUTES = """    classes_ : ndarray of shape (n_classes,)
         The labels of the classes, sorted.
     calibration_temperature_ : float
-        Number that divides the logits; at least one after ``fit``.
+        Number that divides the logits; at least one after ``fit``, unless probabilities have a floor.
+    calibration_floor_ : ndarray of shape (n_classes,) or None
+        The least probability of every class, where a share of the labels is wrong at random.
     logit_variance_scale_ : float
         Number that multiplies the variance of the logits in intervals of probabilities.
 """

@@ -289,6 +289,15 @@ class RidgeLayer:
             shifts[np.ix_(counted, group.units)] = own * change[:, None]
         return shifts
 
+    def left_out_variance(self, sample_weight: np.ndarray | None) -> np.ndarray:
+        """Variance of every row's values with that row left out, (n, units), over the noise's; 0 for rows that do not count."""
+        found = np.zeros_like(self.mean())
+        for group, ridge in zip(self.groups, self.maps, strict=True):
+            counted = np.flatnonzero(np.isfinite(ridge.row_ridges))
+            own = 1.0 / ridge.diagonal(sample_weight)[counted] - ridge.row_ridges[counted]
+            found[np.ix_(counted, group.units)] = np.maximum(own, 0.0)[:, None] / ridge.ridge
+        return found
+
     def uncertainty(
         self, expansion: Expansion, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None
     ) -> MarginUncertainty:

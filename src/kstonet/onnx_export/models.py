@@ -39,7 +39,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     - Regressors give ``mean``, (rows,) or (rows, targets), as ``predict``; and ``std``, of the same shape, as
       ``predict(return_std=True)``. Models fitted with ``residuals=None``, and :class:`MultiTargetSVR`, have no ``std``.
     - Classifiers give ``label``, (rows,), as ``predict``: strings, int64, float64 or bool like ``classes_``; and
-      ``probabilities``, (rows, classes), as ``predict_proba``, with the temperature of ``calibrate``.
+      ``probabilities``, (rows, classes), as ``predict_proba``, with what ``calibrate`` has learnt.
 
     Parameters
     ----------
@@ -195,6 +195,9 @@ def _of_classifier(network: TrainedNetwork, x: Value, metadata: dict[str, str]) 
         probabilities = probabilities / probabilities.sum(1, keepdims=True)
     else:
         probabilities = op("Softmax", op("Log", op("Max", probabilities, 1e-300)) / temperature, axis=-1)
+    floor = network.tempering.floor
+    if floor is not None:
+        probabilities = probabilities * network.tempering.share + floor
     labels = storable(network.targets.classes.tolist())  # of dtype object, they are strings or numbers, too
     winners = op("ArgMax", probabilities, axis=1, keepdims=0)
     metadata["classes"], metadata["calibration_temperature"] = json.dumps(labels.tolist()), repr(temperature)

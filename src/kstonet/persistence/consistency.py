@@ -178,6 +178,10 @@ def _check_intervals(calibration: IntervalCalibration, outputs: int, features: i
 
 def _check_probabilities(calibration: ProbabilityCalibration, outputs: int) -> None:
     expect(calibration.temperature > 0 and calibration.variance_scale > 0, "the calibration is not positive")
+    expect(calibration.first_scale > 0 and calibration.shrinkage >= 0, "the calibration is not positive")
+    if calibration.floor is not None:
+        floored = len(calibration.floor) == outputs and calibration.floor.sum() < 1.0
+        expect(floored, "the floor of the probabilities is none")
     for rows in (calibration.out_of_sample, calibration.given):
         if rows is None:
             continue

@@ -95,6 +95,10 @@ class Rows:
         weights = None if self.weights is None else self.weights[rows]
         return Rows(self.X[rows], self.Y[rows], weights, None if self.loss is None else self.loss.take(rows), self.view)
 
+    def multiplied(self, unit: np.ndarray) -> Rows:
+        """The rows with every feature multiplied by a number; candidates on them do not know it."""
+        return replace(self, X=self.X * unit)
+
     def drawn_in(self, squash: Squash) -> Rows:
         """The rows with heavy tails drawn in."""
         view = View.drawn_in(self.X, squash)

@@ -1,7 +1,7 @@
 """What turns the moments of the outputs into intervals and probabilities: learnt from out-of-sample predictions.
 
 A regression learns its noise, the scale of the first layer's variance and the half-widths of its intervals; a classification
-learns the temperature of its logits and the scale of their variance.
+learns the temperature of its logits, the scale of their variance and, where labels are wrong, a floor of its probabilities.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from kstonet.uncertainty.conformal import ConformalFactor, Factor, SkewedFactor,
 from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_many, regression_folds
 from kstonet.uncertainty.distribution import PredictiveDistribution
 from kstonet.uncertainty.local_scale import LocalScale, learn_scale
-from kstonet.uncertainty.logits import Restart, bootstrap_scale, out_of_sample_logits, out_of_sample_temperature
+from kstonet.uncertainty.logits import bootstrap_scale, out_of_sample_logits
 from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
 from kstonet.uncertainty.noise_model import EXACT, NoiseModel, left_out_variances
 from kstonet.uncertainty.online import OnlineFactor, adapting
 from kstonet.uncertainty.regions import JointFactor
+from kstonet.uncertainty.ridge_scale import SHRINKAGE, ridge_scale
+from kstonet.uncertainty.tempering import Tempering, fresh_tempering
 
 MOST_TOO_SMALL = 2.0  # how many times residuals are made larger at most
 ENOUGH_ROWS = 1000  # whose variance is compared with their squared errors: a mean over all of them
@@ -234,10 +236,10 @@ def _joint(
     return JointFactor.of(residuals[counted], covariance[counted], df)
 
 
-@storable()
+@storable(floor="nonnegative k")
 @dataclass(frozen=True)
 class ProbabilityCalibration:
-    """The temperature of a classifier's logits and the scale of their variance.
+    """The temperature of a classifier's logits and what their variance lacks.
 
     Parameters
     ----------
@@ -249,17 +251,39 @@ class ProbabilityCalibration:
         Out-of-sample logits of the training rows, their class codes and, if there are any, their weights.
     given : tuple of ndarray, optional
         Logits and class codes of the rows that replaced them in a later calibration.
+    floor : ndarray of shape (k,), optional
+        The least probability of every class, where a share of the labels is wrong.
+    first_scale : float
+        Multiplies the part of the variance that comes from the first layer.
+    shrinkage : float
+        The share by which log-odds may be too small, as a standard deviation.
     """
 
     temperature: float = 1.0
     variance_scale: float = 1.0
     out_of_sample: tuple[np.ndarray, ...] | None = None
     given: tuple[np.ndarray, ...] | None = None
+    floor: np.ndarray | None = None
+    first_scale: float = 1.0
+    shrinkage: float = 0.0
 
     @classmethod
-    def learn(
-        cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str, restart: Restart | None = None
-    ) -> ProbabilityCalibration:
+    def of_fit(cls, predicted: tuple[np.ndarray, ...]) -> ProbabilityCalibration:
+        """From out-of-sample logits of the training rows, their class codes and, if there are any, their weights."""
+        found = fresh_tempering(*predicted)
+        return cls(found.temperature, out_of_sample=predicted, floor=found.floor)
+
+    def tempered(self, found: Tempering, given: tuple[np.ndarray, ...] | None) -> ProbabilityCalibration:
+        """With another tempering, learnt from given rows or from those of the fit."""
+        return replace(self, temperature=found.temperature, floor=found.floor, given=given)
+
+    @property
+    def tempering(self) -> Tempering:
+        """What makes probabilities of logits."""
+        return Tempering(self.temperature, self.floor)
+
+    @classmethod
+    def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
         """From out-of-sample logits: "crossfit" or "loo"; "training" learns nothing."""
         if residuals == "training":
             return cls()
@@ -270,12 +294,16 @@ class ProbabilityCalibration:
         predicted: tuple[np.ndarray, ...] = (logits, end.outputs)
         if end.weights is not None:
             predicted = tuple(part[end.weights > 0] for part in (logits, end.outputs, end.weights))
-        temperature = out_of_sample_temperature(*predicted)
-        truth = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0) / temperature
-        some = np.arange(0, len(truth), max(1, len(truth) // ENOUGH_ROWS))
-        variance = uncertainty.log_odds(end.X[some], temperature).variance
-        rows = end.states[-1], end.inputs, truth, (some, variance), end.settings, end.weights
-        return cls(temperature, bootstrap_scale(*rows, restart, end.run), predicted)
+        found = cls.of_fit(predicted)
+        if end.states[-1].network.first.left_out:
+            p = found.tempering.probabilities(logits)
+            scale = ridge_scale(end.states[-1], end.inputs, uncertainty, p, end.outputs, end.weights)
+            return replace(found, first_scale=scale, shrinkage=SHRINKAGE)
+        fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
+        some = np.arange(0, len(fitted), max(1, len(fitted) // ENOUGH_ROWS))
+        variance = uncertainty.log_odds(end.X[some], found.temperature).variance
+        rows = end.states[-1], end.inputs, found.tempering, fitted, (some, variance), end.settings, end.weights
+        return replace(found, variance_scale=bootstrap_scale(*rows, end.run))
 
 
 def _of_features(kernels: Sequence[Kernel | None]) -> Kernel | None:

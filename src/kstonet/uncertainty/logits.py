@@ -1,16 +1,15 @@
-"""What the logits of a classifier are worth: their temperature, and how much their variance falls short.
+"""How much the variance of a classifier's logits falls short of their error.
 
-A network that nearly interpolates its labels has logits that are too large by a factor, the *temperature* (Guo et al. 2017),
-which out-of-sample predictions of the training rows reveal. The recursion's variance of the logits is too small as well: it
-takes the latent values of the hidden layers for data, and labels say little about them. No residual shows by how much, since
-the true logits are never seen. A *parametric bootstrap* (Efron & Tibshirani 1993, ch. 6) does: let the tempered model be the
-truth, draw labels from it, train on them, and see how far the logits come back from where they are known to be.
+The recursion's variance of the logits is too small: it takes the latent values of the hidden layers for data, and labels say
+little about them. No residual shows by how much, since the true logits are never seen. A *parametric bootstrap* (Efron &
+Tibshirani 1993, ch. 6) does: let the tempered model (:mod:`~kstonet.uncertainty.tempering`) be the truth, draw labels from it,
+train on them, and see how far the logits come back from where they are known to be.
 
 Two replicates are enough for one number, a mean over all rows; and they need no training from scratch. The chain goes on from
 where it ended with the drawn labels in place of the observed ones. On simulated data (300 and 1,000 rows, C of 1 and 10) the
 scale after 20 iterations is that of a training from scratch to within a quarter; with strong signals and 1,000 rows it is about
-40 % below, as the observed labels are forgotten more slowly there. After ten iterations it is up to a half below. A network
-that starts nearly where it ends, as a one-vs-rest machine, is trained from scratch: that costs one refit.
+40 % below, as the observed labels are forgotten more slowly there. After ten iterations it is up to a half below. (A network
+that is the one-vs-rest machine of its kernel needs none of this: :mod:`~kstonet.uncertainty.ridge_scale`.)
 
 Where a class is nearly certain, the drawn labels are the observed ones and come back the same way: that says nothing about the
 width of a likelihood that is flat in one direction. So rows count by the square of p(1 - p), as in the squared error of p, and
@@ -23,76 +22,24 @@ its labels from logits that have it, by the error of the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from kstonet.checkpoint import Run
-from kstonet.imputation.base import Latents
 from kstonet.iro import IROSettings, IROState, iro_together
 from kstonet.layers.log_odds import log_odds
-from kstonet.network import Network, forward_above
-from kstonet.solvers.softmax import log_proba
+from kstonet.network import forward_above
 from kstonet.uncertainty.cross_fitting import cross_fitted
+from kstonet.uncertainty.tempering import Tempering, fresh_temperature
 
-#: Trains on labels from scratch: random numbers, a network and labels in, the network and its latent values out.
-Restart = Callable[[np.random.Generator, Network, np.ndarray], tuple[Network, Latents]]
-
-HOTTEST = 100.0  # bound of the temperature, either way
 REPLICATES, ITERATIONS = 2, 20  # of the bootstrap, and of each of them
 WIDEST = 1.5  # how many times more spread out logits are drawn from at most
 LARGEST = 1e4  # scale of the variance
 FLAT = 1e-3  # a row's variance is at least this share of the mean one: it divides
-
-
-def best_temperature(logits: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-    """The temperature T that makes softmax(logits/T) most likely, given the classes that came.
-
-    A prior, log T ~ N(0, 1), weighs as little as one row or two. It decides where the rows do not: classes that are told apart
-    without an error would be most likely at T = 0, which is more than they can know.
-
-    Parameters
-    ----------
-    logits : ndarray of shape (n, k)
-    codes : int ndarray of shape (n,)
-    sample_weight : ndarray of shape (n,), optional
-
-    Returns
-    -------
-    float
-        Between 1/100 and 100.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> logit = rng.normal(size=5000)
-    >>> came = rng.uniform(size=5000) < 1 / (1 + np.exp(-logit))
-    >>> round(best_temperature(np.column_stack([0 * logit, 4 * logit]), came.astype(int)))
-    4
-    """
-    rows = np.arange(len(codes))
-
-    def loss(log_temperature: float) -> float:
-        of_label = log_proba(logits / np.exp(log_temperature))[rows, codes]
-        return float(-len(codes) * np.average(of_label, weights=sample_weight) + 0.5 * log_temperature**2)
-
-    bound = np.log(HOTTEST)
-    return float(np.exp(minimize_scalar(loss, bounds=(-bound, bound), method="bounded").x))
-
-
-def out_of_sample_temperature(logits: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-    """The best temperature of out-of-sample predictions of the training rows, at least one.
-
-    They are not quite out of sample (the chain forgets a hidden row in three iterations, mostly), so they may ask for sharper
-    probabilities than new rows bear: believed where they say that logits are too large, not where they say too small.
-    """
-    return max(1.0, best_temperature(logits, codes, sample_weight))
 
 
 def drawn_labels(rng: np.random.Generator, p: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
@@ -129,11 +76,11 @@ def out_of_sample_logits(
 def bootstrap_scale(
     state: IROState,
     inputs: Any,
-    truth: np.ndarray,
+    tempering: Tempering,
+    logits: np.ndarray,
     variance: tuple[np.ndarray, np.ndarray],
     settings: IROSettings,
     sample_weight: np.ndarray | None,
-    restart: Restart | None = None,
     run: Run | None = None,
 ) -> float:
     """How many times the squared error of the log-odds is their variance, by a parametric bootstrap of two replicates.
@@ -144,13 +91,12 @@ def bootstrap_scale(
         Where the training ended; the drawn labels follow from its random numbers.
     inputs, settings, sample_weight
         Those of the training.
-    truth : ndarray of shape (n, k)
-        Tempered logits at the training rows.
+    tempering : Tempering
+        What makes probabilities of logits.
+    logits : ndarray of shape (n, k)
+        Those of the network at the training rows.
     variance : tuple of ndarray
         Numbers of some rows (s,), and the variance of their log-odds (s, k).
-    restart : callable, optional
-        Trains a network that ends nearly where it starts from scratch, given random numbers, the network and the labels: it
-        returns the network and its latent values. Where it is not given, the chain goes on with the drawn labels.
     run : Run, optional
         Keeps the iterations.
 
@@ -167,10 +113,11 @@ def bootstrap_scale(
     rng.bit_generator.state = state.rng_state
     run = Run() if run is None else run.within("bootstrap")
     own = None if sample_weight is None else sample_weight[some]
-    scales, spread = [], 1.0
+    truth, scales, spread = logits / tempering.temperature, [], 1.0
     for number in range(REPLICATES):
         drawn_from = spread * truth
-        predicted = _replicate(state, inputs, drawn_from, settings, sample_weight, restart, rng, run.within(str(number)))
+        own_run = run.within(str(number))
+        predicted = _replicate(state, inputs, drawn_from, tempering, settings, sample_weight, rng, own_run)
         known = log_odds(drawn_from[some])
         squares = (log_odds(predicted[some]) - known) ** 2
         p = expit(known)
@@ -187,23 +134,19 @@ def _replicate(
     state: IROState,
     inputs: Any,
     truth: np.ndarray,
+    tempering: Tempering,
     settings: IROSettings,
     sample_weight: np.ndarray | None,
-    restart: Restart | None,
     rng: np.random.Generator,
     run: Run,
 ) -> np.ndarray:
     """Tempered out-of-sample logits (n, k) of a training on labels that are drawn from the logits ``truth``."""
-    labels = drawn_labels(rng, softmax(truth, axis=1), sample_weight)
-    if restart is not None:
-        network, latents = restart(rng, state.network, labels)
-        end = replace(state, network=network, latents=latents)
-    else:
-        start = replace(state, rng_state=dict(rng.bit_generator.state))
-        iterations = min(ITERATIONS, state.iteration)  # forgetting takes no longer than learning did
-        chain = run.iterations("chain", [start], lambda states: iro_together(inputs, labels, states, settings, [sample_weight]))
-        (end,) = next(islice(chain, iterations - 1, None))
+    labels = drawn_labels(rng, replace(tempering, temperature=1.0).probabilities(truth), sample_weight)
+    start = replace(state, rng_state=dict(rng.bit_generator.state))
+    iterations = min(ITERATIONS, state.iteration)  # forgetting takes no longer than learning did
+    chain = run.iterations("chain", [start], lambda states: iro_together(inputs, labels, states, settings, [sample_weight]))
+    (end,) = next(islice(chain, iterations - 1, None))
     predicted = out_of_sample_logits(end, inputs, labels, settings, sample_weight, run)
     counted = slice(None) if sample_weight is None else sample_weight > 0
     weights = None if sample_weight is None else sample_weight[counted]
-    return predicted / out_of_sample_temperature(predicted[counted], labels[counted], weights)
+    return predicted / fresh_temperature(predicted[counted], labels[counted], weights, tempering.floor)

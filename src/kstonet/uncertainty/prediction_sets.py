@@ -9,7 +9,6 @@ spread out. Where the most probable class is right more often than the coverage 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import softmax
 
 
 def set_scores(probabilities: np.ndarray) -> np.ndarray:
@@ -28,19 +27,15 @@ def set_scores(probabilities: np.ndarray) -> np.ndarray:
     return scores
 
 
-def set_thresholds(
-    logits: np.ndarray, codes: np.ndarray, temperature: float, coverage: np.ndarray, class_conditional: bool
-) -> np.ndarray:
+def set_thresholds(probabilities: np.ndarray, codes: np.ndarray, coverage: np.ndarray, class_conditional: bool) -> np.ndarray:
     """The largest scores that sets hold, shape (classes, levels).
 
     Parameters
     ----------
-    logits : ndarray of shape (n, k)
-        Logits of rows that the model was not fitted on, before the temperature.
+    probabilities : ndarray of shape (n, k)
+        Those of rows that the model was not fitted on.
     codes : ndarray of int of shape (n,)
         Their classes.
-    temperature : float
-        Divides the logits.
     coverage : ndarray of shape (levels,)
     class_conditional : bool
         Whether every class has a threshold of its own, from its own rows. It is infinite where these are too few, so that the
@@ -49,14 +44,14 @@ def set_thresholds(
     Examples
     --------
     >>> import numpy as np
-    >>> logits = np.log([[0.6, 0.4]] * 9)
+    >>> probabilities = np.array([[0.6, 0.4]] * 9)
     >>> codes = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
-    >>> set_thresholds(logits, codes, 1.0, np.array([0.5, 0.8]), False).round(2)
+    >>> set_thresholds(probabilities, codes, np.array([0.5, 0.8]), False).round(2)
     array([[0. , 0.6],
            [0. , 0.6]])
     """
-    scores = set_scores(softmax(logits / temperature, axis=1))[np.arange(len(codes)), codes]
-    n_classes = logits.shape[1]
+    scores = set_scores(probabilities)[np.arange(len(codes)), codes]
+    n_classes = probabilities.shape[1]
     own = [scores[codes == c] for c in range(n_classes)] if class_conditional else [scores]
     rows = [_quantiles(np.sort(part), coverage) for part in own]
     return np.stack(rows) if class_conditional else np.repeat(rows[0][None], n_classes, axis=0)
