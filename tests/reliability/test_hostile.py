@@ -99,6 +99,8 @@ TABLE: dict[str, tuple[Any, ...]] = {
     "duplicates": (KStoNetRegressor, np.repeat(X[:2], 20, axis=0), Y, {}),
     "duplicates, support vectors": (KStoNetRegressor, np.repeat(X[:2], 20, axis=0), Y, PLAIN),
     "constant X": (KStoNetRegressor, np.ones((40, 3)), Y, {}),
+    "constant X, linear kernel": (KStoNetRegressor, np.ones((40, 3)), Y, PLAIN | {"kernel": "linear", "weights": SPREAD}),
+    "constant X, linear kernel, classes": (KStoNetClassifier, np.ones((40, 3)), LABELS, PLAIN | {"kernel": "linear"}),
     "constant y": (KStoNetRegressor, X, np.ones(40), {}),
     "weights over 24 orders": (KStoNetRegressor, X, Y, {"weights": SPREAD}),
     "weights over 24 orders, support vectors": (KStoNetRegressor, X, Y, PLAIN | {"weights": SPREAD}),
