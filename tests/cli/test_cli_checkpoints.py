@@ -31,5 +31,5 @@ def test_a_run_that_dies_goes_on(run, tmp_path, flats, monkeypatch):
     run(*words, 3, "--out", tmp_path / "again.kstonet", "--checkpoint", folder)
     whole, again = (run("predict", tmp_path / f"{name}.kstonet", table).stdout for name in ("whole", "again"))
     assert whole == again
-    other = run(*words, 4, "--out", tmp_path / "other.kstonet", "--checkpoint", folder, code=1)
+    other = run(*words, 4, "--out", tmp_path / "other.kstonet", "--checkpoint", folder, code=2)
     assert "belongs to another run" in other.stderr
