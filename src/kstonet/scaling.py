@@ -41,7 +41,7 @@ class Scaler:
         one would be far from all others, and nothing would be learnt from them.
         """
         n, columns = values.shape
-        w = np.ones(n) if weights is None else weights
+        w = np.ones(n) if weights is None else np.ldexp(weights, -int(np.frexp(weights.max())[1]))  # exact, and no overflow
         total = w.sum()
         step = max(1, BLOCK_VALUES // columns)
         blocks = [slice(start, start + step) for start in range(0, n, step)]

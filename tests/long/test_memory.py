@@ -12,14 +12,15 @@ pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reas
 SIZES = (2_000,) if os.environ.get("CI") else (2_000, 5_000, 10_000)
 
 
+WITHIN = 1.2
 SLACK = 25e6  # bytes: what loaded libraries and freed blocks hold differs by so much between machines
-ABOVE = {"default": 1.5}  # of few rows: fewer kernels may be chosen than are allowed, which is known only after the choice
 
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("kind", ["means", "intervals", "kernels", "default", "search", "classifier"])
 def test_the_peak_is_what_was_estimated(kind: str, n: int) -> None:
-    peak, estimate = in_process(kind, n)
-    above = ABOVE.get(kind, 1.2) if n <= 5_000 else 1.2
-    said = f"peak {peak / 1e6:.0f} MB, estimate {estimate / 1e6:.0f} MB"
-    assert peak / 1.2 - SLACK <= estimate <= peak * above + SLACK, said
+    """Of the first call, with the kernels that were chosen; before the choice, as many as are allowed are a bound."""
+    peak, before, chosen = in_process(kind, n)
+    said = f"peak {peak / 1e6:.0f} MB, estimates {before / 1e6:.0f} and {chosen / 1e6:.0f} MB"
+    assert peak / WITHIN - SLACK <= chosen <= peak * WITHIN + SLACK, said
+    assert peak / WITHIN - SLACK <= before, said

@@ -360,3 +360,14 @@ def test_bad_input_is_named(changes, message):
     positional = [arguments.pop(name) for name in ("features", "labels", "n_classes")]
     with pytest.raises(ValueError, match=message):
         solve_multinomial(*positional, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "cause"), [("scad", "does not bound the weights"), ("none", "does not bound"), ("lasso", "very many classes")]
+)
+def test_the_work_is_bounded_and_the_cause_is_said(penalty, cause):
+    features = np.random.default_rng(0).normal(size=(14, 3))
+    with pytest.warns(ConvergenceWarning, match=f"of 14 classes stopped before its tolerance, at its limit of work: .*{cause}"):
+        fit = solve_multinomial(features, np.arange(14), 14, penalty=penalty, alpha=1e-4, max_products=5)
+    assert not fit.converged
+    assert fit.kkt > 1e-6

@@ -16,7 +16,8 @@ from kstonet._words import quoted
 from kstonet.cli.survey import unknown_categories
 from kstonet.cli.tables import FORMATS
 from kstonet.cli.target import Target
-from kstonet.persistence import read_metadata
+from kstonet.persistence import ModelFileError, read_metadata
+from kstonet.storage.records import check_record, fits
 from kstonet.tables import InputError, TableEncoder
 from kstonet.tables.dates import DateColumn, with_dates
 
@@ -43,6 +44,10 @@ class StoredModel:
         names, known = getattr(model, "feature_names_in_", None), _target_in(metadata)
         if "table" in metadata:
             encoder = TableEncoder.from_dict(metadata["table"])
+            if not hasattr(model, "encoding_") or encoder.encoding_.n_outputs != model.encoding_.n_outputs:
+                raise ModelFileError(
+                    f"{path!r} contradicts itself: the encoding of its table has other columns than the model."
+                )
         elif names is not None and hasattr(model, "encoding_") and hasattr(model, "trained_"):
             encoder = TableEncoder.of(model.encoding_, list(names))
         else:
@@ -52,7 +57,7 @@ class StoredModel:
             )
         if known is None and target is not None:
             known = Target.known_to(model, [part.strip() for part in target.split(",")])
-        return cls(path, model, encoder, known, model.encoding_.dates, tuple(metadata.get("ids", ())))
+        return cls(path, model, encoder, known, model.encoding_.dates, _ids_in(metadata))
 
     def conformed(self, table: pd.DataFrame, unknown: str, kept: Sequence[str] = ()) -> pd.DataFrame:
         """The columns that the model uses, typed; of the others, those that are kept beside predictions are not mentioned."""
@@ -102,7 +107,22 @@ class StoredModel:
 def _target_in(metadata: dict[str, Any]) -> Target | None:
     """The target that a file of ``kstonet fit`` names."""
     target = metadata.get("target")
-    return None if target is None else Target(**target | {"names": tuple(target.get("names", ()))})
+    if target is None:
+        return None
+    try:
+        found = Target(**target | {"names": tuple(target.get("names", ()))})
+    except (AttributeError, TypeError) as error:
+        raise ModelFileError(f"the target in its metadata is {target!r:.80}.") from error
+    check_record(found)
+    return found
+
+
+def _ids_in(metadata: dict[str, Any]) -> tuple[str, ...]:
+    """The columns that a file of ``kstonet fit`` names as labels of the rows."""
+    ids = metadata.get("ids", [])
+    if not fits(ids, list[str]):
+        raise ModelFileError(f"the columns of labels in its metadata are {ids!r:.80}.")
+    return tuple(ids)
 
 
 def refuse_table(path: str) -> None:

@@ -14,9 +14,9 @@ from kstonet.gram.dense import DenseGram
 
 KEPT = {"squared": 28e6, "epsilon_insensitive": 10e6}  # bytes of freed blocks that stay with the process
 CHOICE_ROWS = 1_600  # that kernels are chosen on
-CHOICE_MATRICES = {False: (2.0, 2.3), True: (11.0, 0.4)}  # of so many rows, for numbers and for classes: held, and of a thread
+CHOICE_MATRICES = {False: (2.0, 2.3), True: (6.0, 1.5)}  # of so many rows, for numbers and for classes: held, and of a thread
 CHOICE_THREADS = 4.5  # that have work
-CHOICE_KEPT = 30e6
+CHOICE_KEPT = 7e6  # bytes of freed blocks that stay with the process, of a thread
 INVERSE_WORK = 4  # bytes per pair of rows while the last matrix is inverted
 FOLD_SHARE = 0.2  # of a matrix: the factors of its folds, with intervals
 SOLVER_ARRAYS = 40  # of rows × units for every fold, with intervals and the ε-insensitive loss
@@ -103,7 +103,8 @@ def chosen_bytes(n: int, work: Workload, training: float) -> float:
         return training
     rows = min(n, CHOICE_ROWS)
     held, each = CHOICE_MATRICES[work.classes]
-    return max(8.0 * rows * rows * (held + each * min(work.threads, CHOICE_THREADS)), training + CHOICE_KEPT)
+    threads = min(work.threads, CHOICE_THREADS)
+    return max(8.0 * rows * rows * (held + each * threads), training + CHOICE_KEPT * threads)
 
 
 def searched_bytes(parts: int, rows: int, last: int, work: Workload, training: float) -> float:

@@ -18,6 +18,8 @@ from kstonet.solvers.softmax import log_proba
 
 LARGEST_INFORMATION = 400  # coefficients whose covariance is computed together: 16 classes on 24 units, a second on one core
 MOST_OPERATIONS, FEWEST_PRODUCTS = 2e10, 30  # of a refit, in products of the Hessian: the next iteration goes on from there
+MOST_PRODUCTS = 4_000  # of a refit, however small: fits that have a finite solution take a twentieth as a rule
+TOLERANCE = 1e-6  # of the KKT conditions
 
 # A shift common to all logits has no information but rounding, which would become a huge variance that contrasts cannot cancel.
 FREE = 1e-12
@@ -131,9 +133,15 @@ class CategoricalHead(RegressionLayer):
             alpha=self.alpha,
             sample_weight=sample_weight,
             start=(self.weights, self.intercept) if self.weights.any() else None,
-            max_products=max(FEWEST_PRODUCTS, MOST_OPERATIONS / (4 * len(inputs) * self.weights.size)),
+            tol=TOLERANCE,
+            max_products=self._products(len(inputs)),
         )
         return replace(self, weights=fit.weights, intercept=fit.intercept, kkt=float(np.max(fit.kkt)))
+
+    def _products(self, n: int) -> float:
+        """The work of a refit; a tenth after one that was not enough, which does not become easier by trying as hard again."""
+        most = MOST_PRODUCTS if self.kkt <= TOLERANCE else MOST_PRODUCTS // 10
+        return min(most, max(FEWEST_PRODUCTS, MOST_OPERATIONS / (4 * n * self.weights.size)))
 
     def uncertainty(
         self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None

@@ -50,7 +50,7 @@ class MarginFactor:
     @classmethod
     def of(cls, matrix: np.ndarray, columns: np.ndarray) -> MarginFactor:
         """Factor K_MM, the rows and columns of ``matrix`` (K on the rows that ``columns`` names)."""
-        scale = float(np.mean(np.diagonal(matrix))) if len(matrix) else 1.0
+        scale = float(np.mean(np.diagonal(matrix))) if matrix.any() else 1.0  # of constant rows, the linear kernel is zero
 
         def factored(jitter: float) -> np.ndarray:
             return np.asarray(cholesky(matrix + jitter * np.eye(len(matrix)), lower=True, check_finite=False))

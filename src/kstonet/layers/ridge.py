@@ -86,6 +86,15 @@ class RidgeMap:
         all_Q[np.ix_(counted, counted)], all_shares[counted] = Q, shares
         return all_Q, all_shares
 
+    @cached_property
+    def _least(self) -> float:
+        """A bound of Qᵢᵢ from below, for where rounding has eaten it.
+
+        1/Qᵢᵢ is the variance of row i given all others, and any one of them alone predicts it with a variance of at most this.
+        """
+        ridges = self.row_ridges[np.isfinite(self.row_ridges)]
+        return 1.0 / (4.0 * float(to_numpy(self.gram.diagonal()).max()) + 2.0 * float(ridges.max()))
+
     def _hidden(self, sample_weight: np.ndarray | None) -> np.ndarray:
         """The rows of weight zero here that take part otherwise."""
         if sample_weight is None:
@@ -100,7 +109,7 @@ class RidgeMap:
         if len(rows):  # Schur's complement
             half = solve_triangular(self._factor(rows), Q[rows], lower=True, check_finite=False)
             diagonal -= (half**2).sum(axis=0)
-        return np.asarray(np.maximum(diagonal, 1e-300))
+        return np.asarray(np.maximum(diagonal, self._least))
 
     def solve(self, targets: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n, m) and intercepts (m,) for targets (n, m); rows of weight zero are left out of the regression."""

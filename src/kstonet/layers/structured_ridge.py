@@ -43,7 +43,7 @@ class StructuredRidgeMap(RidgeMap):
 
     def diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
         """Qᵢᵢ, without the rows of weight zero."""
-        return self._system(sample_weight).diagonal
+        return np.asarray(np.maximum(self._system(sample_weight).diagonal, self._least))
 
     def solve(self, targets: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n, m) and intercepts (m,)."""
@@ -80,7 +80,7 @@ class _System:
 
     @property
     def diagonal(self) -> np.ndarray:
-        return np.asarray(np.maximum(self._solver.diagonal - self._ones**2 / self._ones.sum(), 1e-300))
+        return np.asarray(self._solver.diagonal - self._ones**2 / self._ones.sum())
 
     def regress(self, targets: np.ndarray) -> Regression:
         rows = np.where(self.seen, targets.T, 0.0)

@@ -15,7 +15,7 @@ import sklearn.pipeline
 from sklearn import compose, decomposition, feature_selection, impute, preprocessing
 
 from kstonet._records import storable
-from kstonet.storage.records import expect
+from kstonet.storage.records import check_numbers, expect
 from kstonet.tables import TableEncoder
 
 #: The transformers that a file may name.
@@ -46,6 +46,11 @@ TRANSFORMERS: dict[str, type[Any]] = {
 }
 #: Numbers of transformers, one per feature.
 PER_FEATURE = {"mean_", "var_", "scale_", "center_", "min_", "data_min_", "data_max_", "data_range_", "max_abs_", "statistics_"}
+#: Numbers of transformers that rows are calculated with: of which sign they are.
+FINITE = dict.fromkeys(PER_FEATURE - {"statistics_"} | {"components_", "lambdas_", "quantiles_"}, "float") | {
+    "scale_": "positive",
+    "var_": "nonnegative",
+}
 TYPES = {
     kind.__name__: kind for kind in (np.float64, np.float32, np.int64, np.int32, np.bool_, np.str_, np.object_, float, int, str)
 }
@@ -116,6 +121,12 @@ def from_values(value: Any) -> Any:
         for name in PER_FEATURE & state.keys():
             shape = getattr(state[name], "shape", None)
             expect(shape in (None, (state.get("n_features_in_"),)), f"{name} of {value.kind} has not one number per feature")
+        for name in FINITE.keys() & state.keys():
+            check_numbers(f"{name} of {value.kind}", state[name], FINITE[name])
+        categories = state.get("categories_")
+        expect(isinstance(categories, list | None), f"the categories of {value.kind} are no list")
+        for known in categories or ():
+            expect(_in_order(known), f"the categories of {value.kind} are not in order")
         made.__setstate__(state) if hasattr(made, "__setstate__") else vars(made).update(state)
         return made
     if isinstance(value, StoredSlice):
@@ -128,3 +139,12 @@ def from_values(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(from_values, value))
     return [from_values(item) for item in value] if isinstance(value, list) else value
+
+
+def _in_order(categories: Any) -> bool:
+    """Whether categories are an array, and numbers among them finite and in ascending order; NaN may be the last."""
+    if not isinstance(categories, np.ndarray) or categories.ndim != 1 or categories.dtype.kind not in "fiu":
+        return isinstance(categories, np.ndarray) and categories.ndim == 1
+    last = len(categories) - 1 if categories.size and np.isnan(categories[-1]) else len(categories)
+    numbers = categories[:last]
+    return bool(np.isfinite(numbers).all() and (numbers[:-1] < numbers[1:]).all())

@@ -104,8 +104,7 @@ def solve_multinomial(
     max_iter : int
         Largest number of iterations.
     max_products : float
-        Largest number of products with the Hessian, which bounds the cost of very many classes. A fit that stops for it is not
-        warned about: ``converged`` and ``kkt`` say so.
+        Largest number of evaluations of the likelihood and of products with its Hessian, which bounds the work.
 
     Returns
     -------
@@ -114,7 +113,8 @@ def solve_multinomial(
     Warns
     -----
     ConvergenceWarning
-        If ``max_iter`` was not enough; the message has the violation reached.
+        If ``max_iter`` was not enough; the message has the violation reached. If ``max_products`` was not; the message has the
+        cause.
 
     Examples
     --------
@@ -145,13 +145,14 @@ def solve_multinomial(
         relaxed_at, _, n_iter = problem.solve(relaxed, theta, tol, max_iter)
         theta = relaxed_at.theta
     at, kkt, more = problem.solve(P, theta, tol, max_iter)
-    if kkt > tol and problem.products_left > 0:
-        warnings.warn(
-            f"multinomial regression stopped at max_iter={max_iter} with a relative KKT violation of {kkt:.2g}; tol={tol:g}. "
-            "Raise max_iter or alpha, or loosen tol.",
-            ConvergenceWarning,
-            stacklevel=2,
+    if kkt > tol:
+        said = (
+            f"stopped at max_iter={max_iter} with a relative KKT violation of {kkt:.2g}; tol={tol:g}. Raise max_iter or alpha, "
+            "or loosen tol."
+            if problem.products_left > 0
+            else _beyond_the_work(P, n_classes)
         )
+        warnings.warn(f"multinomial regression {said}", ConvergenceWarning, stacklevel=2)
     theta = at.theta
     if rows > 1 and P.quadratic and not P.curvature(theta[:-1]).any():
         theta = theta - theta.mean(1, keepdims=True)  # without a penalty a shift common to all classes is free
@@ -160,6 +161,14 @@ def solve_multinomial(
     if rows > 1:
         intercept -= intercept.mean()
     return MultinomialFit(weights, intercept * temperature, weights != 0, at.value, kkt, n_iter + more, kkt <= tol)
+
+
+def _beyond_the_work(penalty: Penalty, n_classes: int) -> str:
+    """Why the work was not enough; without numbers of this fit, so that repeated fits say it once."""
+    where = f"of {n_classes} classes stopped before its tolerance, at its limit of work: "
+    if penalty.relaxation() is not None or not np.any(penalty.alpha):
+        return where + "this penalty does not bound the weights of classes that can be separated. Use the lasso or ridge."
+    return where + "there are very many classes, or rows or predictors that differ by many orders. Use a larger alpha."
 
 
 def check_labels(labels: ArrayLike, n_classes: int, w: Floats) -> tuple[NDArray[np.intp], Floats]:
@@ -223,6 +232,7 @@ class _Problem:
         return np.vstack([weights.T * self.varies, intercept + weights @ self.mean])
 
     def value(self, penalty: Penalty, theta: Floats) -> tuple[float, Floats]:
+        self.products_left -= 1  # an evaluation costs as much as a product
         loss, proba = self.loss.evaluate(theta)
         return loss + float(penalty.value(theta[:-1]).sum()), proba
 

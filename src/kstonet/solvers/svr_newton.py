@@ -160,7 +160,7 @@ def polish(
         """At most one if the result meets the tolerances."""
         return max(result.gap / tol, result.kkt / kkt_tol)
 
-    smallest_shift = 1e-13 * max(gram.norm_bound, 1e-300)
+    smallest_shift = max(1e-13 * gram.norm_bound, 1e-100)  # of constant rows, the linear kernel is zero
     u = centre = problem.balance(coef)
     face = None  # entries known to be zero, free, bounded from the step before
     steps = 0

@@ -96,7 +96,9 @@ class SVRProblem:
         xp = namespace(coef)
         nothing = xp.zeros_like(coef)
         # Entries within rounding of zero or the bound are set to it, so that rounding does not decide which entries are free.
-        coef = xp.where(abs(coef) <= ROUNDING * self.box, nothing, coef)
+        # Zero is measured by the largest entry: where C is huge, all entries are small parts of their bounds.
+        largest = xp.amax(abs(coef), 1)[:, None]
+        coef = xp.where(abs(coef) <= ROUNDING * xp.minimum(self.box, largest), nothing, coef)
         coef = xp.where(abs(coef) >= (1.0 - ROUNDING) * self.box, xp.sign(coef) * self.box, coef)
         for _ in range(3):  # the second and third pass remove rounding errors
             excess = coef.sum(1)[:, None]

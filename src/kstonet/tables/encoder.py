@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from kstonet._words import quoted, rows
 from kstonet.tables.columns import numbers, texts, truth_values
 from kstonet.tables.encoding import (
+    EMPTY,
     ColumnEncoding,
     TableEncoding,
     as_dict,
@@ -178,13 +179,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Self:
-        """The encoder that :meth:`to_dict` described."""
-        if state.get("version") != VERSION:
-            raise InputError(
-                f"the table encoding has version {state.get('version')!r}, this kstonet reads {VERSION}; update it."
-            )
-        encoder = cls(impute=state["impute"])
-        columns = [ColumnEncoding(**column | {"categories": tuple(column["categories"])}) for column in state["columns"]]
+        """The encoder that :meth:`to_dict` described; an InputError where it cannot have been it."""
+        if not isinstance(state, dict) or state.get("version") != VERSION:
+            found = state.get("version") if isinstance(state, dict) else state
+            raise InputError(f"the table encoding has version {found!r:.40}, this kstonet reads {VERSION}; update it.")
+        encoder = cls(impute=state.get("impute") is True)
+        columns = [_column(column) for column in state["columns"]] if isinstance(state.get("columns"), list) else []
+        if not columns or len({column.name for column in columns}) < len(columns):
+            raise InputError("the table encoding is damaged: it has no columns, or two of the same name.")
         fill = [column.fill if isinstance(column.fill, float) else math.nan for column in columns]
         special = {j: column for j, column in enumerate(columns) if column.kind != NUMBER or column.indicated}
         encoder.encoding_, encoder.names_ = TableEncoding(np.array(fill), special), [column.name for column in columns]
@@ -198,6 +200,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder.encoding_, encoder.names_ = encoding, names
         encoder.categorical = [column.name for column in encoder.columns_ if column.kind == CATEGORY]
         return encoder
+
+
+def _column(state: Any) -> ColumnEncoding:
+    """One column of :meth:`TableEncoder.to_dict`, which may come from a file that somebody has changed."""
+    known = {field.name for field in fields(ColumnEncoding)}
+    given = state if isinstance(state, dict) and state.keys() <= known else {}
+    name, kind, categories, fill = (given.get(part) for part in ("name", "kind", "categories", "fill"))
+    right = (
+        isinstance(name, str) and kind in (NUMBER, BOOLEAN, CATEGORY, EMPTY) and isinstance(given.get("indicated", False), bool)
+    )
+    if not right or not isinstance(categories, list) or not all(isinstance(each, str) for each in categories):
+        raise InputError(f"the table encoding is damaged: a column of it is {state!r:.80}.")
+    if not (fill is None or isinstance(fill, str) or (isinstance(fill, float) and math.isfinite(fill))):
+        raise InputError(f"the table encoding is damaged: column {name!r:.40} is filled with {fill!r:.40}.")
+    return ColumnEncoding(**given | {"categories": tuple(categories)})
 
 
 def _declared(column: Column) -> Column:
