@@ -106,7 +106,7 @@ class Splitting:
         squares = float((self.x**2).sum())
         if self.iterations_since_factor < worth_a_factor or len(self.new_factors) >= 4 or squares == 0.0:
             return
-        balanced = float((residual**2).sum() / squares) ** 0.5
+        balanced = float((residual**2).sum()) ** 0.5 / squares**0.5  # roots first: the quotient of the squares may overflow
         if balanced > 0 and not 1 / REBALANCE_FACTOR <= balanced / self.shift <= REBALANCE_FACTOR:
             dual, multiplier = self.z, self.multiplier
             self.take_factor(balanced, exactly=True)
