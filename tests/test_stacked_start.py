@@ -24,9 +24,9 @@ GAMMA = 0.4
 UNITS = ["rbf"] * 4 + ["laplacian"] * 12
 
 
-def network_of(sizes=(16,), activation="softplus", kernels=UNITS):
+def network_of(sizes=(16,), activation="softplus", kernels=UNITS, targets=Y):
     """A problem and its network before the first refit."""
-    problem = Problem.of(Rows(X, Y), NumericTargets)
+    problem = Problem.of(Rows(X, targets), NumericTargets)
     first = KernelLayerSettings(
         kernel=kernels, gamma=GAMMA, C=[1.0 / RIDGES[name] for name in kernels], loss="squared", epsilon=0.01
     )
@@ -61,6 +61,8 @@ def test_only_one_layer_of_several_kernels_is_a_stack():
     assert is_stacked(network_of()[1])
     assert not is_stacked(network_of(sizes=(16, 4))[1])
     assert not is_stacked(network_of(kernels=["rbf"] * 16)[1])
+    assert not is_stacked(network_of(sizes=(3,), kernels=["rbf", "rbf", "laplacian"])[1])  # no unit of either sign for each
+    assert not is_stacked(network_of(targets=np.column_stack([Y, X[:, 0]]))[1])
 
 
 def test_every_kernel_keeps_its_share():

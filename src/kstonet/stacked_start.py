@@ -26,17 +26,27 @@ from kstonet.layers.dense import DenseLayer
 from kstonet.layers.ridge import RidgeLayer
 from kstonet.network import Network
 
-TARGET_SHARE = 0.999  # correlation of an initial latent value with the targets: units differ by their kernels
+STACKED_SHARE = 0.999  # correlation of an initial latent value with the targets: units differ by their kernels
 ANCHOR_PENALTY = 0.01  # a ridge that divides weights equally between units that say the same
 NOISE_RATIO = 100.0  # noise of the units over that of the output
 NOISE_SHARE = 0.01  # noise of the output over the mean squared residual
 
 
+def has_several_kernels(network: Network) -> bool:
+    """Whether the units of a first layer of ridge regressions differ by their kernels."""
+    return isinstance(network.first, RidgeLayer) and len(network.first.groups) > 1
+
+
 def is_stacked(network: Network) -> bool:
-    """Whether a network is the mean of regressions with several kernels: one layer of such units, and a regression above."""
-    first, uppers = network.first, network.uppers
-    several = isinstance(first, RidgeLayer) and len(first.groups) > 1
-    return several and len(uppers) == 1 and isinstance(uppers[0], DenseLayer)
+    """Whether a network is the mean of regressions with several kernels: one layer of such units, and a regression above.
+
+    There is one target, and a unit of either sign for every kernel: units of several targets start as mixtures of these, which
+    equal weights would not take apart.
+    """
+    if not has_several_kernels(network) or len(network.uppers) > 1:
+        return False
+    enough = network.head.n_inputs >= 2 * len(network.first.groups)  # type: ignore[attr-defined]
+    return enough and isinstance(network.head, DenseLayer) and network.head.n_outputs == 1
 
 
 def stacked_start(
@@ -46,7 +56,7 @@ def stacked_start(
     first, head = network.first, network.head
     assert isinstance(first, RidgeLayer)
     assert isinstance(head, DenseLayer)
-    (values,) = initial_latents(rng, rows.X, rows.outputs, network.hidden_sizes, activation, TARGET_SHARE)
+    (values,) = initial_latents(rng, rows.X, rows.outputs, network.hidden_sizes, activation, STACKED_SHARE)
     values = values * _alternating([group.units for group in first.groups], values.T @ rows.outputs[:, 0])
     first = replace(first, ratio=NOISE_RATIO, noise_share=NOISE_SHARE)
     head = head.anchored(values, rows.outputs, rows.weights, ANCHOR_PENALTY)

@@ -12,7 +12,7 @@ from kstonet._checks import require
 from kstonet._records import storable
 from kstonet.class_start import FEWEST_HIDDEN, class_start, class_units, helpful_iterations, hidden_rows
 from kstonet.imputation.base import Latents
-from kstonet.initialisation import TrainingRows, initial_latents
+from kstonet.initialisation import TARGET_SHARE, TrainingRows, initial_latents
 from kstonet.iro import IROSettings, IROState, iro
 from kstonet.layers import UPPER_LAYERS
 from kstonet.layers.activations import Activation
@@ -23,7 +23,7 @@ from kstonet.network import Network
 from kstonet.scaling import Scaler
 from kstonet.solvers.ordinal import class_scores
 from kstonet.solvers.softmax import log_proba
-from kstonet.stacked_start import is_stacked, stacked_start
+from kstonet.stacked_start import STACKED_SHARE, has_several_kernels, is_stacked, stacked_start
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration, TrainingEnd
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.tempering import Tempering
@@ -141,7 +141,8 @@ class NumericTargets:
         """Latent values that know the targets."""
         if is_stacked(network):
             return stacked_start(rng, network, rows, activation)
-        latents = initial_latents(rng, rows.X, rows.outputs, network.hidden_sizes, activation)
+        share = STACKED_SHARE if has_several_kernels(network) else TARGET_SHARE
+        latents = initial_latents(rng, rows.X, rows.outputs, network.hidden_sizes, activation, share)
         return rows.refitted(network, latents), latents
 
     def rest_after(

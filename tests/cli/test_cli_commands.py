@@ -183,7 +183,7 @@ def test_what_was_chosen_is_said(run, tmp_path, flats):
     fit = run("fit", tmp_path / "flats.csv", "-t", "price", "--kernel", "matern32", "--units", "3", "-o", path)
     reason = kstonet.load(path).tuning_["reason"]
     for shown in (fit.stderr, run("info", path).stdout):
-        assert "loss squared, max_iter 12" in shown
+        assert "loss squared, max_iter 6" in shown
         assert "length_scale " in shown  # as a range, not one by one
         assert reason in shown
     assert json.loads(run("info", path, "--json").stdout)["parameters"]["kernel"] == "matern32"
