@@ -1,12 +1,14 @@
 """Width and ridge at the density of all rows, against the errors of regressions on all of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kstonet import KStoNetRegressor
 from kstonet import problem as problem_module
 from kstonet.gram import planning
-from kstonet.gram.kernels import RBF
+from kstonet.gram.kernels import RBF, Laplacian
 from kstonet.tuning import density, fast
 from kstonet.tuning.choice import Choice
 from kstonet.tuning.density import at_density, neighbourhoods
@@ -66,8 +68,31 @@ def test_neighbourhoods_are_those_of_the_kernel():
 
 
 def test_fits_of_many_rows_use_it(monkeypatch):
-    for module in (planning, problem_module, fast):
+    for module in (planning, problem_module):
         monkeypatch.setattr(module, "LARGEST_INVERSE", 500)
+    monkeypatch.setattr(fast, "DENSER", 500)
     model = KStoNetRegressor(kernel="rbf", random_state=0, residuals=None).fit(X, Y[:, 0])
     assert "density of all rows" in model.tuning_["reason"]
     assert model.score(X, np.sin(8 * X[:, 0])) > 0.97
+
+
+def test_shares_belong_to_their_kernels():
+    """Kernels that were chosen together keep their order, whichever is best where rows are dense."""
+    kernels = (RBF(length_scale=(1.0,)), Laplacian(length_scale=(0.1,)))
+    together = Choice(kernels, (0.1, 0.1), (1.0, 1.0), (0.3, 0.3), True, [], shares=(0.75, 0.25))
+    found = at_density(together, X, Y, None, 0)
+    assert [type(kernel) for kernel in found.kernels] == [RBF, Laplacian]
+    assert found.shares == (0.75, 0.25)
+    alone = at_density(replace(together, shares=()), X, Y, None, 0)
+    assert alone.noises == tuple(sorted(alone.noises))
+
+
+def test_one_kernel_of_many_rows_may_follow_directions(monkeypatch):
+    """An index model: beyond the rows where several kernels are affordable, the one kernel sees the direction."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(700, 5))
+    y = np.sin(3 * rows @ np.array([1.0, 1.0, -1.0, 0.5, 0.0]) / 2) + 0.1 * rng.normal(size=700)
+    monkeypatch.setattr(fast, "SEVERAL_KERNELS_UP_TO", 300)
+    model = KStoNetRegressor(random_state=0, residuals=None).fit(rows, y)
+    assert model.tuned_["kernel"].projection is not None
+    assert "(directions) errs less" in model.tuning_["reason"]

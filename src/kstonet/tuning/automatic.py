@@ -71,6 +71,7 @@ def automatic_choice(
     kernels: Sequence[str] = tuple(FAMILIES),
     thorough: bool = False,
     together: int = 1,
+    directions: bool = False,
     n_jobs: int | None = None,
 ) -> Choice:
     """Kernel and ridge for standardised rows.
@@ -94,6 +95,8 @@ def automatic_choice(
         and more candidates along directions are tried: several times the price.
     together : int, default=1
         Up to how many kernels may be chosen that are better together than the best alone.
+    directions : bool, default=False
+        Whether kernels along directions instead of features are tried where one kernel is chosen; with several they always are.
     n_jobs : int, optional
         Number of threads, as in joblib; the result does not depend on it.
 
@@ -184,7 +187,7 @@ def automatic_choice(
     if loss is not None and best[0].relevance != "none":
         best = _clearly_better(best, each(settled, plain[:LAST]))
     chosen = _choice(best, most, opening.rows.view.squash, table)
-    if together == 1 or not chosen.signal:
+    if (together == 1 and not directions) or not chosen.signal:
         return chosen
 
     def on_most(one: Candidate) -> Candidate | None:
@@ -304,12 +307,21 @@ def _choice(best: list[Candidate], rows: Rows, squash: Squash | None, table: lis
 
 
 def _stacked(alone: Choice, stack: list[tuple[Candidate, int]]) -> Choice:
-    """The choice of several kernels that are better together."""
+    """The choice of several kernels that are better together, or of one that is better than the best alone was."""
     members = [one for one, _ in stack]
     shares = tuple(times / PICKS for _, times in stack)
-    if len(members) == 1:
+    if members[0].kernel == alone.kernel and len(members) == 1:
         return alone
     errors = np.average([one.fit.errors for one in members], axis=0, weights=shares)
+    if len(members) == 1:
+        return replace(
+            alone,
+            kernels=(members[0].kernel, alone.kernel),
+            ridges=(members[0].fit.ridge, alone.ridges[0]),
+            strengths=(members[0].fit.strength, alone.strengths[0]),
+            noises=(members[0].fit.root, alone.noises[0]),
+            reason=f"{alone.reason}; {members[0].family.name} ({members[0].relevance}) errs less: {np.mean(errors**2):.3g}",
+        )
     names = ", ".join(f"{share:.0%} {one.family.name} ({one.relevance})" for one, share in zip(members, shares, strict=True))
     return replace(
         alone,

@@ -1,7 +1,7 @@
 """Width and ridge for many rows, judged where rows are as dense as they are.
 
-Kernels are chosen on 1,600 rows. Where there are many times as many, neighbours are nearer, and show structure that a kernel of
-the chosen width, or a ridge of the chosen size, smooths away. Some neighbourhoods of rows have the density of all rows at the
+Kernels are chosen on 1,600 rows. Where there are more, neighbours are nearer, and show structure that a kernel of the chosen
+width, or a ridge of the chosen size, smooths away. Some neighbourhoods of rows have the density of all rows at the
 price of few, and the leave-one-out errors of ridge regressions within them say which way to go.
 """
 
@@ -87,13 +87,15 @@ def at_density(
         return Judged(kernel, ridge, tuple(fits) if all(one is not None for one in fits) else ())
 
     pairs = zip(choice.kernels, choice.ridges, strict=True)
-    ends = sorted((_climb(judged(kernel, ridge), judged, widths) for kernel, ridge in pairs), key=lambda end: end.score)
-    if not np.isfinite(ends[0].score):
+    climbed = [_climb(judged(kernel, ridge), judged, widths) for kernel, ridge in pairs]
+    ends = [end for end in climbed if np.isfinite(end.score)]
+    if not ends or (choice.shares and len(ends) < len(climbed)):
         return choice
-    ends = [end for end in ends if np.isfinite(end.score)]
+    if not choice.shares:  # which belong to the kernels in their order
+        ends.sort(key=lambda end: end.score)
     size = sum(len(place.X) for place in places)
     rows = [{"kernel": type(end.kernel).__name__, "ridge": end.ridge, "score": end.score, "rows": size} for end in ends]
-    best = ends[0]
+    best = min(ends, key=lambda end: end.score)
     scales = "" if not widths else f" {type(best.kernel).__name__} with its width and"
     return replace(
         choice,

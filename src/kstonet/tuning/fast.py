@@ -28,6 +28,7 @@ from kstonet.tuning.screening_ridge import best_ridge
 from kstonet.tuning.shared_unit import with_shared_unit
 from kstonet.tuning.stationary import FAMILIES
 
+DENSER = 2_400  # rows from which they are so much denser than those of a choice that width and ridge are judged anew
 FEWEST_ROWS = 10  # fewer have nothing to choose by
 SEVERAL_KERNELS_UP_TO = 5_000  # rows: every kernel is an inverse
 MANY_KERNELS_UP_TO = 3_000
@@ -156,7 +157,7 @@ def _kernels(
         loss = _log_loss(problem, columns)
         options: dict[str, Any] = {"loss": loss, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
         classes = isinstance(problem.targets, ClassTargets)
-        options["together"] = kernels_together(problem.grams, classes=classes, thorough=thorough)
+        options |= {"together": kernels_together(problem.grams, classes=classes, thorough=thorough), "directions": not classes}
         found = automatic_choice(problem.X, columns, problem.weights, seed, **options)
         if loss is not None:
             found = with_shared_unit(problem, columns, loss, found, names, seed)
@@ -175,8 +176,12 @@ def _kernels(
 
 
 def _at_density(found: Choice, problem: Problem, columns: np.ndarray, seed: int, n_jobs: int, *, widths: bool) -> Choice:
-    """Where there are many more rows than the choice has seen, with widths and ridges for so many."""
-    if len(problem.X) <= LARGEST_INVERSE or problem.rows.pairwise:
+    """Where there are more rows than the choice has seen, with widths and ridges for so many.
+
+    The judge is a squared error, which says less of classes: there, only where the matrix is approximated.
+    """
+    enough = LARGEST_INVERSE if isinstance(problem.targets, ClassTargets) else DENSER
+    if len(problem.X) <= enough or problem.rows.pairwise:
         return found
     return at_density(found, problem.X, columns, problem.weights, seed, widths=widths, n_jobs=n_jobs)
 
