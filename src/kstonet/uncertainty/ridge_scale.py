@@ -57,4 +57,4 @@ def ridge_scale(
     counted = slice(None) if sample_weight is None else sample_weight > 0
     _, thinned = uncertainty.first.left_out([first], uncertainty.expansion, inputs, state.latents[0])
     wider = float(thinned[counted].mean() / first.left_out_variance(sample_weight)[counted].mean())
-    return float(np.clip(noise / wider, 1.0 / LARGEST, LARGEST))
+    return float(np.clip(noise / max(wider, 1e-300), 1.0 / LARGEST, LARGEST))  # zero where a head has no weights at all
