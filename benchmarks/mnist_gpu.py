@@ -1,6 +1,6 @@
 """MNIST, all 60,000 training rows, on a GPU: the first call of the classifier, and one with a kernel that is given.
 
-    python benchmarks/mnist_gpu.py [--data DIR] [--device cuda]
+    python benchmarks/mnist_gpu.py [--data DIR] [--device cuda] [--views 1 2 3]
 
 The data are ``<DIR>/mnist/data.npz`` (DIR is ``--data`` or the environment variable KSTONET_DATA). Pixels lie in [0, 1], as
 they are (``standardize=False``) or standardised. Probabilities are calibrated. What is not given is chosen on training rows;
@@ -38,13 +38,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("KSTONET_DATA"), help="folder of the data sets")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--views", nargs="+", type=int, choices=range(1, len(VIEWS) + 1), default=range(1, len(VIEWS) + 1))
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     data = np.load(Path(given.data) / "mnist" / "data.npz")
     X, y = data["X"] / 255.0, data["y"]
     train, test = data["train_idx"][0], data["test_idx"][0]
     results = []
-    for name, options in VIEWS.items():
+    for name, options in [list(VIEWS.items())[view - 1] for view in given.views]:
         begin = time.perf_counter()
         model = KStoNetClassifier(device=given.device, random_state=0, **options).fit(X[train], y[train])
         fitted = time.perf_counter()

@@ -20,6 +20,7 @@ LOOKS: dict[str, tuple[str, str]] = {
     "K-StoNet, defaults": (SKY, "-"),
     "K-StoNet, defaults, 10 units": (SKY, "--"),
     "K-StoNet, chosen by validation": (BLACK, "-"),
+    "K-StoNet, first call": (BLACK, "--"),
     "KNN": (GREEN, "-"),
     "DNN": (VERMILLION, "-"),
     "DNN with Lasso": (VERMILLION, "--"),
@@ -45,10 +46,14 @@ def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[An
 
 
 def draw_paths(ax: Any, paths: dict[str, dict[str, Any]], which: str, *, against: str = "epoch", **labels: Any) -> None:
-    """Lines of ``train`` or ``test`` of some paths (:func:`experiments.common.training_path`) on a logarithmic time axis."""
+    """Lines of ``train`` or ``test`` of some paths (:func:`experiments.common.training_path`) on a logarithmic time axis.
+
+    A few epochs alone have a linear one.
+    """
     for name, path in paths.items():
         ax.plot(path[against], path[which], label=name, linewidth=1.4, **look(name))
-    ax.set(xscale="log", xlabel="epoch" if against == "epoch" else "CPU seconds of training", **labels)
+    few = against == "epoch" and all(path[against][-1] < 10 for path in paths.values())
+    ax.set(xscale="linear" if few else "log", xlabel="epoch" if against == "epoch" else "CPU seconds of training", **labels)
     ax.grid(alpha=0.25, linewidth=0.5)
 
 

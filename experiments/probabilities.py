@@ -63,7 +63,7 @@ def one_fold(name: str, fold: int, data: str | None) -> dict[str, Any]:
 def stages(model: KStoNetClassifier) -> dict[str, KStoNetClassifier]:
     """The fitted model without what it learnt about its probabilities, with part of it, and with all."""
     tempered, paper = copy.copy(model), copy.copy(model)
-    calibration = replace(model.trained_.calibration, variance_scale=1.0, first_scale=1.0, shrinkage=0.0)
+    calibration = replace(model.trained_.calibration, variance_scale=1.0, first_scale=1.0, growth=0.0)
     tempered.trained_ = replace(model.trained_, calibration=calibration)
     paper.trained_ = replace(model.trained_, calibration=replace(calibration, temperature=1.0))
     return {"paper": paper, "tempered": tempered, "default": model}

@@ -224,8 +224,11 @@ def main() -> None:
     results = Results(given.out)
     pairs = product(range(given.seeds), given.structures)
     results.run_all({f"{name}|{seed}": lambda name=name, seed=seed: one(name, seed) for seed, name in pairs})
-    text = f"Mean squared errors against the truth, whose variance is one, and angles; means of {given.seeds} draws.\n\n"
-    write_report(given.out, "Known structures", "python -m experiments.structure", text + table(results.parts))
+    draws = "one draw" if given.seeds == 1 else f"means of {given.seeds} draws"
+    text = f"Mean squared errors against the truth, whose variance is one, and angles; {draws}.\n\n"
+    write_report(
+        given.out, "Known structures", f"python -m experiments.structure --seeds {given.seeds}", text + table(results.parts)
+    )
 
 
 if __name__ == "__main__":

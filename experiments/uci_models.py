@@ -21,7 +21,9 @@ from kstonet.gram import make_gram, make_kernel
 from kstonet.gram.dense import cross_blocks
 from kstonet.layers.ridge import RidgeMap
 from kstonet.solvers.svr import solve_svr
+from kstonet.tuning.automatic import MOST_ROWS
 from kstonet.tuning.recipes import KernelRecipe, Kitchen
+from kstonet.tuning.screening_ridge import ridge_fit
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "defaults": {"tuning": "fast"},
@@ -105,20 +107,31 @@ def without_network(column: str, network: KStoNetRegressor) -> SameSearchSVR | C
 class ChosenRidge:
     """The kernel ridge regression that a K-StoNet's automatic choice found best, without the network.
 
+    Where the choice has several kernels, the one with the smallest leave-one-out error.
     On standardised features and target, and on at most ``RIDGE_ROWS`` training rows: one matrix is inverted.
     """
 
     def __init__(self, network: KStoNetRegressor) -> None:
-        most = max(row["rows"] for row in network.tuning_["table"])
-        best = min((row for row in network.tuning_["table"] if row["rows"] == most), key=lambda row: row["score"])
-        self.kernel, self.choice = network.trained_.kernel, {"kernel": network.trained_.kernel, "ridge": best["ridge"]}
+        kernels, C = network.tuned_["kernel"], network.tuned_["C"]
+        several = isinstance(kernels, list)
+        #: Kernels and ridges of the first layer, each once.
+        self.pairs = list(zip(kernels, C, strict=True)) if several else [(network.trained_.kernel, C)]
+        self.pairs = [(kernel, 1.0 / bound) for kernel, bound in dict.fromkeys(self.pairs)]
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> ChosenRidge:
         """On the training rows."""
         rows = np.random.default_rng(0).permutation(len(X))[:RIDGE_ROWS]
         self.x_scaler, self.y_scaler = StandardScaler().fit(X), StandardScaler().fit(y[:, None])
         self.X, target = self.x_scaler.transform(X[rows]), self.y_scaler.transform(y[rows, None])
-        coef, self.intercept = RidgeMap(make_gram(self.X, self.kernel), self.choice["ridge"]).solve(target, None)
+
+        def left_out(pair: tuple[Any, float]) -> float:
+            few = self.X[:MOST_ROWS]
+            fit = ridge_fit(np.asarray(pair[0](few, few)), target[:MOST_ROWS], pair[1])
+            return np.inf if fit is None else fit.score
+
+        self.kernel, ridge = min(self.pairs, key=left_out)
+        self.choice = {"kernel": self.kernel, "ridge": ridge}
+        coef, self.intercept = RidgeMap(make_gram(self.X, self.kernel), ridge).solve(target, None)
         self.coef = coef[:, 0]
         return self
 

@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kstonet import KStoNetClassifier
-from kstonet.class_start import class_latents, class_units, helpful_iterations, hidden_rows
+from kstonet.class_start import class_latents, class_units, helpful_iterations, hidden_rows, some_of_many
 from kstonet.initialisation import TrainingRows
 from kstonet.iro import IROState, iro
 from kstonet.layers.activations import get_activation
@@ -119,6 +119,39 @@ def test_hidden_rows_leave_every_class_its_rows():
     assert hidden[:25].sum() == 0  # they take no part
     assert hidden[25:50].sum() == 5
     assert not hidden[50:].any()
+
+
+def test_some_of_many_rows_show_whether_iterations_help(monkeypatch):
+    """They are drawn from those that count and know every class; the layer is on them alone, the penalty that of so many."""
+    monkeypatch.setattr("kstonet.class_start.MANY_ROWS", 200)
+    monkeypatch.setattr("kstonet.class_start.SEEN", 100)
+    X, labels = mixture(400, 3, 2)
+    labels[labels == 2] = 0
+    labels[399] = 2  # one row
+    weights = np.where(np.arange(400) < 50, 0.0, 1.0)
+    problem = Problem.of(Rows(X, labels, weights), ClassTargets)
+    network = TrainingSettings(KernelLayerSettings(loss="squared"), (3,), residuals=None).new_network(problem)
+    rows = TrainingRows(problem.X, None, problem.outputs, weights)
+    fewer, some = some_of_many(np.random.default_rng(0), network, rows)
+    assert len(some.X) == len(some.outputs) == fewer.first.groups[0].gram.n
+    assert 100 <= len(some.X) <= 103
+    assert some.weights.all()
+    assert set(some.outputs) == {0, 1, 2}
+    np.testing.assert_allclose(fewer.head.alpha, network.head.alpha * np.sqrt(400 / len(some.X)))
+    monkeypatch.setattr("kstonet.class_start.MANY_ROWS", 350)
+    assert some_of_many(np.random.default_rng(0), network, rows) == (network, rows)
+
+
+@pytest.mark.parametrize("solver", ["dense", "low_rank"])
+def test_many_rows_rest_after_what_some_of_them_show(solver, monkeypatch):
+    """A training whose iterations were judged on some of its rows is no worse than one-vs-rest, on either Gram."""
+    monkeypatch.setattr("kstonet.class_start.MANY_ROWS", 500)
+    monkeypatch.setattr("kstonet.class_start.SEEN", 400)
+    X, labels = mixture(900, 3, 6, spread=0.5)
+    model = KStoNetClassifier((3,), **FIXED, solver=solver, max_iter=6, n_average=2, residuals=None, random_state=0)
+    few = model.fit(X[:600], labels[:600])
+    rival = np.mean(one_vs_rest(X[:600], labels[:600], X[600:]).argmax(axis=1) != labels[600:])
+    assert np.mean(few.predict(X[600:]) != labels[600:]) <= rival + 2.0 * np.sqrt(rival / 300)
 
 
 @pytest.mark.parametrize("classes", [2, 8])

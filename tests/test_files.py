@@ -251,6 +251,12 @@ def test_an_output_that_is_an_input_is_refused(tmp_path):
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_texts_that_start_a_formula(start):
-    assert without_formula(f"{start}1") == f"'{start}1"
+    assert without_formula(f"{start}A1") == f"'{start}A1"
+    assert without_formula(f"{start}1{start}cmd|x") == f"'{start}1{start}cmd|x"
     assert without_formula(f"a{start}1") == f"a{start}1"
     assert without_formula("") == ""
+
+
+@pytest.mark.parametrize("number", ["-1", "+0.5", "-1.5e-300", "-3,14", "12"])
+def test_numbers_are_no_formulas(number):
+    assert without_formula(number) == number

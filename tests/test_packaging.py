@@ -56,9 +56,10 @@ def site_packages(python: Path) -> Path:
     return Path(output(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
 
 
-@pytest.fixture(scope="module", params=["wheel", "sdist"])
-def python(request: pytest.FixtureRequest, built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(built[request.param], tmp_path_factory.mktemp(request.param) / "environment")
+@pytest.fixture(scope="module")
+def python(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That of an environment with the wheel: the source archive installs the same files."""
+    return install(built["wheel"], tmp_path_factory.mktemp("wheel") / "environment")
 
 
 def test_the_wheel_holds_the_library_and_nothing_else(built):
@@ -72,13 +73,15 @@ def test_the_wheel_holds_the_library_and_nothing_else(built):
     assert size < MEGABYTES * 1e6
 
 
-def test_the_source_archive_makes_the_same_files(python, built):
+def test_the_source_archive_makes_the_same_files(built, tmp_path):
     """pip makes a wheel of the source archive when it installs it."""
+    python = install(built["sdist"], tmp_path / "environment")
     found = site_packages(python)
     with zipfile.ZipFile(built["wheel"]) as wheel:
         for name in wheel.namelist():
             if name.startswith("kstonet/"):
                 assert (found / name).read_bytes() == wheel.read(name), name
+    assert output(python.parent / "kstonet", "--version", cwd=tmp_path).strip() == f"kstonet {kstonet.__version__}"
 
 
 def test_it_imports_trains_and_knows_its_version(python, tmp_path):

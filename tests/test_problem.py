@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from kstonet.gram import make_kernel
-from kstonet.problem import Problem, Rows
+from kstonet.gram.kernels import RBF
+from kstonet.problem import Grams, Problem, Rows
 from kstonet.targets import ClassTargets, NumericTargets
 
 RNG = np.random.default_rng(0)
@@ -110,3 +111,11 @@ def test_maps_are_made_once_for_every_kernel_and_ridge():
     grams.clear()
     assert grams.held == {}
     assert grams.maps == {}
+
+
+def test_the_solver_is_chosen_once(monkeypatch):
+    """Grams that are held leave less memory: a second look must not end in another solver, and in a second Gram."""
+    grams = Grams(np.random.default_rng(0).normal(size=(50, 2)))
+    first = grams.of(RBF(gamma=1.0))
+    monkeypatch.setattr("kstonet.gram.devices.available_memory", lambda: 10)
+    assert grams.of(RBF(gamma=1.0)) is first

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
+import kstonet
 from kstonet import KStoNetRegressor
 from kstonet.gram import LowRank
 
@@ -97,12 +98,26 @@ def test_the_first_call_weights_and_a_fit_between():
     assert model.tuned_["loss"] == "squared"
     model.fit(X[:BATCH], Y[:BATCH])
     fitted = model.predict(NEW)
-    model.partial_fit(X[:BATCH], Y[:BATCH])  # a new stream, not one that goes on from before the fit
+    with pytest.warns(UserWarning, match="partial_fit cannot go on: the model was fitted or loaded"):
+        model.partial_fit(X[:BATCH], Y[:BATCH])  # a new stream, not one that goes on from before the fit
     assert model.history_[-1]["rows"] == BATCH
     assert distance(model.predict(NEW), fitted) < 0.2
 
 
+def test_a_loaded_model_says_that_its_stream_is_lost(tmp_path):
+    model = streamed(KStoNetRegressor(**OPTIONS))
+    with pytest.warns(UserWarning, match="not stored: _stream"):
+        kstonet.save(model, tmp_path / "m.kstonet")
+    loaded = kstonet.load(tmp_path / "m.kstonet")
+    with pytest.warns(UserWarning, match="partial_fit cannot go on: the model was fitted or loaded"):
+        loaded.partial_fit(X[:BATCH], Y[:BATCH])
+    loaded.partial_fit(X[:BATCH], Y[:BATCH])
+    assert loaded.history_[-1]["rows"] == 2 * BATCH
+
+
 def test_what_a_stream_cannot_do():
+    with pytest.raises(ValueError, match=r"checkpoint='folder' .* Pickle the model between two batches"):
+        KStoNetRegressor(**OPTIONS, checkpoint="folder").partial_fit(X[:BATCH], Y[:BATCH])
     with pytest.raises(ValueError, match="use loss='squared'"):
         KStoNetRegressor(tuning="none").partial_fit(X[:BATCH], Y[:BATCH])
     with pytest.raises(ValueError, match="one hidden layer"):

@@ -29,6 +29,12 @@ def test_numbers_come_back_in_their_units():
     np.testing.assert_array_equal(plain.outputs(Y), Y)
 
 
+def test_what_rounding_leaves_of_a_constant_target_is_small():
+    targets = NumericTargets.of(np.full(14, -0.1e99), RNG.uniform(size=14))
+    assert np.abs(targets.outputs(np.full(14, -0.1e99))).max() < 1.0
+    np.testing.assert_allclose(NumericTargets.of(np.full(14, 3.0)).outputs(np.full(14, 5.0)), 2.0)  # in its own units
+
+
 def test_scores_and_losses_of_numbers():
     targets = NumericTargets.of(Y)
     outputs = targets.outputs(Y)

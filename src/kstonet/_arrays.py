@@ -41,6 +41,21 @@ def to_numpy(array: Array) -> np.ndarray:
     return array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)
 
 
+def in_kind_of(reference: Array, array: Array) -> Array:
+    """``array`` as NumPy where ``reference`` is, and as it is otherwise."""
+    return to_numpy(array) if namespace(reference) is np else array
+
+
+def widened(array: Array) -> Array:
+    """``array`` in float64; itself where it is that already."""
+    return astype(array, namespace(array).float64)
+
+
+def contiguous(array: Array) -> Array:
+    """``array`` with its rows one after the other in memory."""
+    return array.contiguous() if hasattr(array, "contiguous") else np.ascontiguousarray(array)
+
+
 def argsort_rows(array: Array) -> Array:
     """Indices that sort every row."""
     xp = namespace(array)

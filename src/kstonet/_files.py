@@ -16,6 +16,7 @@ from typing import IO
 #: Names of streams that are open already; what they lead to must not be replaced under those who write there.
 STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the start of a formula
+NUMBER = re.compile(r"[-+][0-9.,]+([eE][-+]?[0-9]+)?")
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing that name no file
 
@@ -147,13 +148,15 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 def without_formula(text: str) -> str:
     """A text for a CSV file that no spreadsheet takes for a formula: one that starts like one is put behind an apostrophe.
 
+    Numbers stay as they are.
+
     Examples
     --------
     >>> from kstonet._files import without_formula
-    >>> without_formula("=HYPERLINK(1)"), without_formula("-1 or less"), without_formula("plain")
-    ("'=HYPERLINK(1)", "'-1 or less", 'plain')
+    >>> without_formula("=HYPERLINK(1)"), without_formula("-1 or less"), without_formula("-1"), without_formula("plain")
+    ("'=HYPERLINK(1)", "'-1 or less", '-1', 'plain')
     """
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text
 
 
 def remove_temporary(folder: Path) -> None:

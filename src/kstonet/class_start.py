@@ -35,6 +35,7 @@ LEAST_RESIDUAL = 1.0  # for the penalty of the head: few rows that are told apar
 RELAXED = 0.5  # power of the temperature that left-out rows ask for where the head is not certain enough
 HIDDEN = 5  # one in so many rows of a class is hidden to see whether iterations help
 FEWEST_HIDDEN = 5
+MANY_ROWS, SEEN = 6_000, 4_000  # from so many rows on, this many show whether iterations help
 STRAIGHT = {"softplus": 3.0, "relu": 3.0, "gelu": 3.0}  # where activations with a flat end are nearly straight lines
 
 
@@ -144,6 +145,29 @@ def _relaxed(network: Network, latents: np.ndarray, rows: TrainingRows) -> Netwo
     factor = min(1.0, best_temperature(logits, rows.outputs[counted], weights)) ** -RELAXED
     head = network.head
     return network.with_layer(1, weights=factor * head.weights, intercept=factor * head.intercept)  # type: ignore[attr-defined]
+
+
+def some_of_many(rng: np.random.Generator, network: Network, rows: TrainingRows) -> tuple[Network, TrainingRows]:
+    """A network before its first refit and its rows; where these are many, on some of them.
+
+    Whether iterations help is a question of the kernel and the head. With all rows, the answer would cost as much as the
+    training itself.
+    """
+    first, counted = network.first, np.arange(len(rows.outputs))
+    if rows.weights is not None:
+        counted = np.flatnonzero(rows.weights > 0)
+    if len(counted) <= MANY_ROWS or any(group.gram.kernel.precomputed for group in first.groups):  # type: ignore[attr-defined]
+        return network, rows
+    order = rng.permutation(counted)
+    _, one_of_each = np.unique(rows.outputs[order], return_index=True)
+    some = np.union1d(order[:SEEN], order[one_of_each])
+    weights = None if rows.weights is None else rows.weights[some]
+    inputs, head = network.head.n_inputs, network.head
+    alpha = head.alpha  # type: ignore[attr-defined]
+    if alpha == automatic_alpha(1.0, len(rows.X), inputs):
+        alpha = automatic_alpha(1.0, len(some), inputs)
+    fewer = Network((first.among(rows.X, some), *network.uppers)).with_layer(1, alpha=alpha)  # type: ignore[attr-defined]
+    return fewer, TrainingRows(rows.X[some], rows.inputs, rows.outputs[some], weights)
 
 
 def hidden_rows(rng: np.random.Generator, outputs: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

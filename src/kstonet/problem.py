@@ -9,12 +9,13 @@ import numpy as np
 
 from kstonet._words import readable_bytes
 from kstonet.gram import Gram, Kernel, LowRank, RegularisedGram, make_gram
+from kstonet.gram.devices import memory_limit
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.footprint import matrices_bytes
 from kstonet.gram.kernels import RBF
 from kstonet.gram.making import AUTO, GramFactory
 from kstonet.gram.memory import GramTooLargeError
-from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, dense_fits, memory_limit
+from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, dense_fits
 from kstonet.layers.ridge import RidgeMap
 from kstonet.layers.structured_ridge import StructuredRidgeMap
 from kstonet.scaling import Scaler
@@ -76,14 +77,18 @@ class Grams:
     device: str | None = None
     max_memory: float | None = None
     held: dict[tuple[Kernel, Any], Gram] = field(default_factory=dict)
+    resolved: dict[tuple[bool, bool], str] = field(default_factory=dict)
     maps: dict[tuple[Kernel, float], RidgeMap] = field(default_factory=dict)
 
     def chosen(self, *, pairwise: bool, squared: bool) -> str | GramFactory:
-        """The solver, with "auto" resolved for a loss."""
+        """The solver, with "auto" resolved for a loss; once, for the Grams held leave less memory to later questions."""
         if self.solver != AUTO:
             return self.solver
-        options: dict[str, Any] = {"device": self.device, "max_memory": self.max_memory}
-        return choose_solver(len(self.X), pairwise=pairwise, squared=squared, **options)[0]
+        key = pairwise, squared
+        if key not in self.resolved:
+            options: dict[str, Any] = {"device": self.device, "max_memory": self.max_memory}
+            self.resolved[key] = choose_solver(len(self.X), pairwise=pairwise, squared=squared, **options)[0]
+        return self.resolved[key]
 
     def affords_squared(self, *, pairwise: bool) -> bool:
         """Whether a squared loss is affordable: it inverts a dense matrix, or has a Gram that needs none.
@@ -100,9 +105,9 @@ class Grams:
         """Raise now what :meth:`new` would raise after a long choice: that the Gram does not fit."""
         chosen = self.chosen(pairwise=pairwise, squared=False)
         low_rank = LowRank() if chosen == "low_rank" else chosen
-        limit = memory_limit(self.max_memory)
+        limit = memory_limit(self.max_memory, self.device)
         if isinstance(low_rank, LowRank):
-            fits = low_rank.bytes_needed(len(self.X), *low_rank.sizes(len(self.X), limit)) <= limit
+            fits = low_rank.bytes_needed(len(self.X), *low_rank.sizes(len(self.X), limit, self.device)) <= limit
         else:
             fits = chosen != "dense" or self.device is not None or dense_fits(len(self.X), self.max_memory)
         if not fits:

@@ -14,7 +14,7 @@ BLOCK_VALUES = 2**22  # values held at once: a kernel matrix is standardised wit
 @storable(mean="float p", scale="positive p")
 @dataclass(frozen=True)
 class Scaler:
-    """Affine map of every column; columns that do not vary keep scale one.
+    """Affine map of every column; columns that do not vary keep scale one, or what rounding leaves of them, if that is more.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Scaler:
         spread = np.sqrt(square)
         noise = 10.0 * rounding * np.abs(mean)  # what rounding leaves of a constant column
         scaled = spread > noise if indicators is None else (spread > noise) & ~indicators
-        return cls(mean, np.where(scaled, spread, 1.0))
+        return cls(mean, np.where(scaled, spread, np.maximum(1.0, noise)))
 
     def forward(self, values: np.ndarray) -> np.ndarray:
         """To standard units."""

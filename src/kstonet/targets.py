@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from kstonet._checks import require
 from kstonet._records import storable
-from kstonet.class_start import FEWEST_HIDDEN, class_start, class_units, helpful_iterations, hidden_rows
+from kstonet.class_start import FEWEST_HIDDEN, class_start, class_units, helpful_iterations, hidden_rows, some_of_many
 from kstonet.imputation.base import Latents
 from kstonet.initialisation import TARGET_SHARE, TrainingRows, initial_latents
 from kstonet.iro import IROSettings, IROState, iro
@@ -19,7 +19,7 @@ from kstonet.layers.activations import Activation
 from kstonet.layers.base import UpperLayer
 from kstonet.layers.heads import CategoricalHead, OrdinalHead
 from kstonet.layers.ridge import RidgeLayer
-from kstonet.network import Network
+from kstonet.network import Network, forward_above
 from kstonet.scaling import Scaler
 from kstonet.solvers.ordinal import class_scores
 from kstonet.solvers.softmax import log_proba
@@ -272,6 +272,7 @@ class ClassTargets:
         if not self._starts_where_it_ends(network):
             return None
         rng = np.random.default_rng([seed, 1])
+        network, rows = some_of_many(rng, network, rows)
         hidden = hidden_rows(rng, rows.outputs, rows.weights)
         if hidden.sum() < FEWEST_HIDDEN:
             return 0
@@ -324,7 +325,16 @@ class ClassTargets:
 
     def calibration(self, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
         """Temperature of the logits and scale of their variance."""
-        return ProbabilityCalibration.learn(end, uncertainty, residuals)
+        network = end.states[-1].network
+        if not network.first.left_out:
+            return ProbabilityCalibration.learn(end, uncertainty, residuals)
+
+        def restarted(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+            rows = TrainingRows(end.X, end.inputs, labels, end.weights)
+            new, (latents,) = self.start(rng, network, rows, network.head.activation)  # type: ignore[attr-defined]
+            return forward_above(new.uppers, new.first.values_above(latents, end.weights))[-1]
+
+        return ProbabilityCalibration.learn(replace(end, restarted=restarted), uncertainty, residuals)
 
 
 @dataclass(frozen=True)

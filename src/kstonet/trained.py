@@ -18,8 +18,7 @@ from kstonet.gram.kernels import Kernel
 from kstonet.gram.making import expansion_on
 from kstonet.gram.planning import Plan
 from kstonet.layers.base import UpperLayer
-from kstonet.layers.log_odds import log_odds
-from kstonet.layers.moments import FIRST_LAYER, SHRINKAGE, Moments
+from kstonet.layers.moments import FIRST_LAYER, Moments
 from kstonet.network import forward_above, jacobian_above
 from kstonet.scaling import Scaler
 from kstonet.targets import ClassTargets, NumericTargets
@@ -29,6 +28,7 @@ from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution, prob
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.prediction_sets import set_scores, set_thresholds
 from kstonet.uncertainty.regions import PredictiveRegion
+from kstonet.uncertainty.ridge_scale import certainty
 from kstonet.uncertainty.tempering import Tempering, best_tempering, fresh_tempering
 
 
@@ -299,9 +299,10 @@ class TrainedNetwork:
         found = self._known_uncertainty().log_odds(self.scaler.forward(X), self.temperature)
         parts = {source: self.variance_scale * part for source, part in found.parts.items()}
         parts[FIRST_LAYER] = calibration.first_scale * parts[FIRST_LAYER]
-        if calibration.shrinkage > 0.0:
-            parts[SHRINKAGE] = (calibration.shrinkage * log_odds(found.logits)) ** 2
-        return parts
+        if calibration.growth == 0.0:
+            return parts
+        growth = certainty(found.logits) ** calibration.growth
+        return {source: growth * part for source, part in parts.items()}
 
     def proba_interval(self, X: np.ndarray, coverage: Any = 0.95) -> np.ndarray:
         """Confidence intervals for the class probabilities, symmetric on the scale of the log-odds; above their floor."""

@@ -115,3 +115,22 @@ def test_classes_whose_columns_collide_are_refused(run, tmp_path):
     said = run("predict", tmp_path / "m.kstonet", table, "-o", tmp_path / "p.csv", code=2).stderr
     assert "two columns of the predictions would be called 'p_x_lower_95'" in " ".join(said.split())
     assert not (tmp_path / "p.csv").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices of POSIX")
+def test_predictions_are_written_to_devices_and_pipes(run, regression, tmp_path):
+    table, model = regression
+    before = os.stat("/dev/null").st_mode
+    assert "to /dev/null" in run("predict", model, table, "-o", "/dev/null").stderr
+    assert os.stat("/dev/null").st_mode == before
+    assert "No space left" in run("predict", model, table, "-o", "/dev/full", code=2).stderr
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        run("predict", model, table, "-o", pipe)
+        assert os.read(reader, 2**16).startswith(b"mean,std,lower_95,upper_95")
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert "is not clear from its name" in run("predict", model, table, "-o", tmp_path, code=2).stderr

@@ -7,7 +7,7 @@ import pytest
 
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.datasets import make_measurement_error
-from kstonet.gram import LowRank
+from kstonet.gram import GramTooLargeError, LowRank
 
 torch = pytest.importorskip("torch", reason="torch is an extra; make test-torch installs a CPU build")
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
@@ -63,6 +63,55 @@ def test_first_call_of_a_classifier(device):
     there = KStoNetClassifier(random_state=0, device=device).fit(X, labels)
     assert there.tuned_["loss"] == "squared"
     np.testing.assert_allclose(there.predict_proba(X), here.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("leaf_rows", [0, 50])
+@pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+def test_landmarks_and_leaves(device, leaf_rows, loss):
+    """Rows that are too many for a matrix: with intervals, weights and rows that do not count."""
+    options = {"tuning": "none", "solver": LowRank(rank=40, leaf_rows=leaf_rows), "loss": loss, **FAST}
+    weights = np.where(np.arange(len(X)) % 5 == 0, 0.0, 1.0 + np.arange(len(X)) % 3)
+    here = KStoNetRegressor(**options).fit(X, Y, weights)
+    there = KStoNetRegressor(**options, device=device).fit(X, Y, weights)
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(there.predict_interval(X), here.predict_interval(X), rtol=1e-3, atol=1e-3)
+    labels = np.digitize(Y, np.quantile(Y, [0.3, 0.7]))
+    here = KStoNetClassifier(**options).fit(X, labels)
+    there = KStoNetClassifier(**options, device=device).fit(X, labels)
+    np.testing.assert_allclose(there.predict_proba(X), here.predict_proba(X), atol=1e-3)
+
+
+def test_a_device_that_cannot_hold_the_matrix_has_landmarks():
+    many, target = make_measurement_error(1500, random_state=0)
+    model = KStoNetRegressor(device="cpu", max_memory=5e7, random_state=0)
+    assert "would take 72.0 MB of device='cpu'" in model.explain_plan(many).reason
+    assert model.fit(many, target).plan_.solver == "low_rank"
+
+
+def test_memory_that_runs_out_in_the_middle(monkeypatch):
+    """Others took it after the plan was made."""
+
+    def full(self, rows):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+
+    monkeypatch.setattr("kstonet.gram.torch.TorchGram.product", full)
+    with pytest.raises(GramTooLargeError, match=r"device='cpu' ran out of memory \(CUDA out of memory\).*max_memory"):
+        KStoNetRegressor(tuning="none", **FAST, device="cpu").fit(X, Y)
+
+
+@pytest.mark.skipif("cuda" not in DEVICES, reason="no GPU that torch can use")
+def test_a_gpu_that_is_full():
+    """The memory really runs out between the plan and the solver."""
+    rows = np.random.default_rng(0).normal(size=(20_000, 3))
+    plan = KStoNetRegressor(tuning="none", device="cuda", **FAST).explain_plan(rows)
+    free = torch.cuda.mem_get_info()[0]
+    ballast = torch.empty(int(free - 0.75 * plan.bytes), dtype=torch.uint8, device="cuda")
+    with pytest.raises(GramTooLargeError, match="ran out of memory"):
+        KStoNetRegressor(tuning="none", device="cuda", solver="dense", max_memory=1e12, **FAST).fit(rows, rows[:, 0])
+    del ballast
+    torch.cuda.empty_cache()
+    assert KStoNetRegressor(tuning="none", device="cuda", **FAST).fit(rows[:2000], rows[:2000, 0]).score(rows, rows[:, 0]) > 0.9
 
 
 PRECISE = {"rtol": 1e-9, "atol": 1e-9}

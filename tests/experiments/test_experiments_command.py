@@ -21,7 +21,7 @@ def test_list_names_every_experiment_and_what_is_done(tmp_path):
 
 
 def test_every_module_of_an_experiment_is_known():
-    helpers = {"__init__", "__main__", "command", "common", "figures", "paths", "report", "splits", "uci_models"}
+    helpers = {"__init__", "__main__", "command", "common", "figures", "machines", "paths", "report", "splits", "uci_models"}
     modules = {path.stem for path in (ROOT / "experiments").glob("*.py")} - helpers
     assert modules == set(command.EXPERIMENTS) == set(report.SUMMARIES)
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.kernel_ridge import KernelRidge
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from experiments import full_row_rank, large_classification, measurement_error, qsar, simulated_knn
+from experiments import full_row_rank, large_classification, machines, measurement_error, qsar, simulated_knn
 from experiments.common import Results
 
 PNG = b"\x89PNG"
@@ -145,6 +146,24 @@ def test_large_classification(tmp_path, monkeypatch, name):
     assert f"| {name} | 60 / 30 | K-StoNet, defaults | 2 |" in large_classification.table(results.parts)
     assert results.parts[f"{name}|60|K-StoNet, defaults"]["model_test"] > 0.5
     check_outputs(large_classification, results)
+
+
+def test_machines_are_searched_on_some_rows_and_fitted_to_all(monkeypatch):
+    """Kernel ridge regressions agree with scikit-learn's; the settings are those of the best folds of the rows searched."""
+    monkeypatch.setattr(machines, "SEARCHED_ROWS", 60)
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=150)
+    X = rng.normal(size=(150, 4)) + y[:, None]
+    model, settings = machines.searched("ridge", X, y)
+    assert set(settings) == {"ridge", "gamma"}
+    rival = KernelRidge(alpha=settings["ridge"], kernel="rbf", gamma=settings["gamma"])
+    level = np.bincount(y) / 150
+    fitted = rival.fit(X, np.eye(3)[y] - level)
+    new = rng.normal(size=(40, 4)) + 1.0
+    np.testing.assert_array_equal(model.predict(new), (fitted.predict(new) + level).argmax(axis=1))
+    machine, settings = machines.searched("C", X, y)
+    assert settings["C"] in machines.GRIDS["C"]
+    assert machine.shape_fit_ == X.shape
 
 
 def test_rows_of_mnist_and_covertype():

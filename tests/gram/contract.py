@@ -284,3 +284,22 @@ class GramContract:
             tracemalloc.stop()
         assert peak < max(0.05 * 8 * self.rows**2, 2**16) + X.nbytes
         assert self.make(given, kernel, max_memory=self.bytes_needed()).n == self.rows
+
+
+class OnTorch:
+    """Put before a contract: the same Gram on PyTorch tensors, on the CPU or on the ``device`` of a subclass."""
+
+    device = "cpu"
+    traced = False
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def torch(cls):
+        torch = pytest.importorskip("torch", reason="torch is an extra; make test-torch installs a CPU build")
+        if cls.device == "cuda" and not torch.cuda.is_available():
+            pytest.skip("no GPU that torch can use")
+        return torch
+
+    @classmethod
+    def make(cls, X, kernel, **options):
+        return super().make(X, kernel, device=cls.device, **options)

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from contract import GramContract
+from contract import GramContract, OnTorch
 
 from extension.direct_gram import DirectGram
 from kstonet import KStoNetRegressor
@@ -57,42 +57,25 @@ class TestFromOutside(GramContract):
         return 2 * 8 * self.rows**2
 
 
-class Torch(GramContract):
-    device = "cpu"
-    traced = False
-
-    @pytest.fixture(scope="class", autouse=True)
-    @classmethod
-    def torch(cls):
-        torch = pytest.importorskip("torch", reason="torch is an extra; make test-torch installs a CPU build")
-        if cls.device == "cuda" and not torch.cuda.is_available():
-            pytest.skip("no GPU that torch can use")
-        return torch
-
-    @classmethod
-    def make(cls, X, kernel, **options):
-        return make_gram(X, kernel, device=cls.device, dtype=cls.dtype, **options)
-
-
-class TestTorch(Torch):
+class TestTorch(OnTorch, GramContract):
     def test_it_lives_on_the_device(self, gram, torch):
         assert gram.array([1.0]).device.type == gram.diagonal().device.type == self.device
 
 
-class TestTorchFloat32(Torch):
+class TestTorchFloat32(OnTorch, GramContract):
     dtype = "float32"
     values = 1e-7
 
 
-class TestTorchMixedPrecision(Torch):
+class TestTorchMixedPrecision(OnTorch, GramContract):
     rows, features = 2050, 10
 
 
-class TestTorchLowRank(Torch):
+class TestTorchLowRank(OnTorch, GramContract):
     rows, features = 2050, 2
 
 
-class TestTorchPrecomputed(Torch):
+class TestTorchPrecomputed(OnTorch, GramContract):
     precomputed = True
 
 

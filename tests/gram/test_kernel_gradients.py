@@ -22,6 +22,8 @@ KERNELS = {
     "arccos0": {},
     "arccos1": {},
     "arccos2": {},
+    "tanimoto": {},
+    "tanimoto of power 1": {"kernel": "tanimoto", "exponent": 1},
     "exponential": {},
     "exponential like rbf": {"kernel": "exponential", "norm": 2, "exponent": 2.0},
     "exponential, rough": {"kernel": "exponential", "norm": 2, "exponent": 0.6},

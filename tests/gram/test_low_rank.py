@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from contract import GAMMA, GramContract, rbf
+from contract import GAMMA, GramContract, OnTorch, rbf
 from sklearn.svm import SVR
 
+from kstonet._arrays import to_numpy
 from kstonet.gram import GramTooLargeError, LowRank, LowRankGram, StructuredGram, make_gram, make_kernel
 from kstonet.gram.footprint import Workload
 from kstonet.gram.landmarks import Landmarks
@@ -77,7 +78,7 @@ class TestLandmarksAlone(LowRankContract):
 
     def test_the_diagonal_is_exact(self, gram, K):
         """The diagonal of FFᵀ, which is below that of the kernel."""
-        np.testing.assert_allclose(gram.diagonal(), np.diagonal(K), atol=self.values)
+        np.testing.assert_allclose(to_numpy(gram.diagonal()), np.diagonal(K), atol=self.values)
 
     def test_what_is_left_out_is_positive_semidefinite(self, gram, X, K):
         assert np.linalg.eigvalsh(rbf(X, X) - K).min() > -1e-6
@@ -104,6 +105,28 @@ class TestAllRowsAreTheMatrix(TestOneLeafIsTheMatrix):
 
     def test_the_diagonal_is_exact(self, gram):
         np.testing.assert_allclose(gram.diagonal(), 1.0, atol=self.values)
+
+
+class TestOnTorch(OnTorch, TestLandmarksAndLeaves):
+    """The same on PyTorch tensors."""
+
+    def test_it_is_on_the_device(self, gram, torch):
+        assert isinstance(gram.diagonal(), torch.Tensor)
+        assert gram.array([1.0]).device.type == self.device
+
+
+class TestLandmarksAloneOnTorch(TestOnTorch):
+    leaf_rows = 0
+    test_it_is_structured = None
+    test_the_diagonal_is_exact = TestLandmarksAlone.test_the_diagonal_is_exact
+
+
+class TestOnCuda(TestOnTorch):
+    device = "cuda"
+
+
+class TestLandmarksAloneOnCuda(TestLandmarksAloneOnTorch):
+    device = "cuda"
 
 
 # -- landmarks ---------------------------------------------------------------------------------------------------------------
@@ -225,8 +248,6 @@ def test_functions_at_new_rows_are_those_of_the_expansion(leaf_rows):
 
 
 def test_what_it_cannot_do_is_refused():
-    with pytest.raises(ValueError, match="on the CPU only"):
-        make_gram(ROWS, KERNEL, solver="low_rank", device="cuda")
     with pytest.raises(ValueError, match="needs features"):
         make_gram(np.eye(4), make_kernel("precomputed", np.eye(4)), solver="low_rank")
     with pytest.raises(GramTooLargeError, match="smaller rank"):
@@ -275,7 +296,9 @@ def test_auto_is_dense_until_it_does_not_fit():
     assert choose_solver(LARGEST_INVERSE, squared=True, max_memory=1e10)[0] == "dense"
     assert choose_solver(LARGEST_INVERSE + 1, squared=True, max_memory=1e12)[0] == "low_rank"
     assert choose_solver(10**6, pairwise=True, squared=True)[0] == "dense"
-    assert choose_solver(10**6, device="cuda", squared=True)[0] == "dense"
+    assert choose_solver(50_000, device="cuda", squared=True, max_memory=1e11)[0] == "dense"
+    assert choose_solver(100_000, device="cuda", squared=True, max_memory=1e11)[0] == "low_rank"
+    assert LowRank().sizes(290_000, 1e11, "cuda")[1] > LowRank().sizes(290_000, 1e11)[1]
 
 
 def test_less_memory_means_smaller_leaves_first():

@@ -306,3 +306,13 @@ def test_a_coefficient_of_exactly_zero_is_no_part_of_the_variance():
     assert list(uncertainty.contradictions(expansion)) == []
     ((_, _, features),) = expansion.blocks(NEW)
     np.testing.assert_array_equal(uncertainty.covariance(NEW, features)[:, 0, 0], 1.0)
+
+
+def test_the_layer_among_some_rows_is_that_of_these_rows():
+    """Two kernels, weighted rows: fitted values and coefficients are those of a layer that has never seen the others."""
+    weights, some = RNG.uniform(0.5, 2.0, size=N), np.arange(0, N, 2)
+    whole = layer_of(ridges=(RIDGE, 0.1), weights=weights)
+    own = whole.among(X, some).refit(None, Y[some], weights[some])
+    alone = layer_of(Y[some], X[some], ridges=(RIDGE, 0.1), weights=weights[some])
+    np.testing.assert_allclose(own.coef, alone.coef, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(own.mean(), alone.mean(), rtol=1e-9)

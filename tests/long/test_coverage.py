@@ -9,6 +9,7 @@ import os
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from kstonet import KStoNetRegressor
 from kstonet.datasets import make_measurement_error
@@ -29,14 +30,19 @@ def test_default_intervals_cover(C):
 
 
 def friedman(rng, n):
+    """Features, means and the deviation of the noise."""
     X = rng.uniform(size=(n, 8))
-    mean = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    return X, mean + 2.4 * rng.normal(size=n)
+    return X, 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4], 2.4
 
 
 def line(rng, n):
     X = rng.normal(size=(n, 5))
-    return X, X @ [1.0, 0.5, 0.0, 0.0, -0.5] + 0.7 * rng.normal(size=n)
+    return X, X @ [1.0, 0.5, 0.0, 0.0, -0.5], 0.7
+
+
+def noisy(rng, rows, n):
+    X, mean, deviation = rows(rng, n)
+    return X, mean + deviation * rng.normal(size=n)
 
 
 @pytest.mark.parametrize("n", [20, 50, 100])
@@ -51,10 +57,45 @@ def test_intervals_of_few_rows_cover(n, rows):
     found = {0.8: [], 0.9: []}
     for seed in range(12 if os.environ.get("CI") else 40):
         rng = np.random.default_rng([seed, n])
-        X, y = rows(rng, n)
-        X_new, y_new = rows(rng, 400)
+        (X, y), (X_new, y_new) = (noisy(rng, rows, size) for size in (n, 400))
         bounds = KStoNetRegressor(random_state=0).fit(X, y).predict_interval(X_new, list(found))
         for i, level in enumerate(found):
             found[level].append(coverage(y_new, bounds[:, :, i]))
     for level, values in found.items():
         assert abs(np.mean(values) - level) < 0.01 + 3 * np.std(values) / np.sqrt(len(values))
+
+
+def true_coverages(rows, n, sets, **parameters):
+    """Of 95 % intervals at 1,000 new rows, from the known distribution there: one for each training set."""
+    found = []
+    for seed in range(sets):
+        rng = np.random.default_rng([seed, n])
+        X, y = noisy(rng, rows, n)
+        X_new, mean, deviation = rows(rng, 1000)
+        low, high = KStoNetRegressor(random_state=seed, **parameters).fit(X, y).predict_interval(X_new, 0.95).T
+        found.append(np.mean(np.diff(norm.cdf((np.stack([low, high]) - mean) / deviation), axis=0)))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("n", [150, 300, 500])
+@pytest.mark.parametrize("rows", [friedman, line])
+def test_intervals_cover_after_the_choice_of_the_first_call(n, rows):
+    """Kernels, widths, relevance and C are chosen on the same rows, and 95 % intervals cover 93 to 97 %.
+
+    Over training sets the coverage has a standard deviation of 0.011 to 0.023, the mean of 20 (10 in CI, of 300 rows alone) one
+    of 0.006 at most. Means of 40 and more sets are 0.950 to 0.956: a correct build fails less than once in a hundred runs.
+    """
+    if os.environ.get("CI") and n != 300:
+        pytest.skip("in CI, of 300 rows alone")
+    assert 0.93 < true_coverages(rows, n, 10 if os.environ.get("CI") else 20).mean() < 0.97
+
+
+@pytest.mark.skipif(bool(os.environ.get("CI")), reason="a search of 300 rows takes ten seconds")
+@pytest.mark.parametrize("parameters", [{"tuning": "thorough"}, {"C": "tune", "gamma": "tune"}], ids=["thorough", "search"])
+def test_intervals_cover_after_a_thorough_choice_and_a_search(parameters):
+    """Ten training sets of 300 rows, a standard deviation of 0.02 at most: 0.006 of their mean.
+
+    Means of more sets are 0.950 and 0.937: a search is not repeated without some of the rows, and its residuals are a little
+    too small. The bounds are three standard errors from that.
+    """
+    assert 0.92 < true_coverages(friedman, 300, 10, **parameters).mean() < 0.97

@@ -3,8 +3,9 @@
 Coverage of the true probability at 1,000 new rows, averaged over 20 training sets of 300 rows with known logits. One training
 set's coverage has a standard deviation of 0.05 to 0.08, so the mean's standard error is 0.017 at most. The bounds, 0.86 and
 0.99, are three of them from what was found when they were set (0.92 to 0.95): a correct build fails less than once in a few
-hundred runs with other seeds. The first call, on 16 sets of 500 rows: one set has a standard deviation of 0.05 at most, their
-mean of 0.013; found were 0.94 to 0.97, and the bounds are 0.90 and 0.995.
+hundred runs with other seeds. The first call, on 16 sets of 500 rows: one set has a standard deviation of 0.05, their mean of
+0.013, and 0.08 and 0.02 where logits are linear (most sets are covered everywhere, and one in ten by half). Means of 50 sets
+are 0.93 to 0.975, and the bounds are 0.88 and 0.995: a correct build fails about once in a few hundred runs.
 """
 
 import numpy as np
@@ -35,6 +36,7 @@ def test_default_intervals_of_probabilities_cover(kind, C):
 
 
 STRONGER = {
+    "linear": lambda a, b, c: [a - b],
     "smooth": lambda a, b, c: [1.5 * np.sin(1.5 * a) + b * c],
     "strong": lambda a, b, c: [3.0 * np.sin(1.5 * a) + 2.0 * b * c],
     "three classes": lambda a, b, c: [1.5 * np.sin(1.5 * a), b * c],
@@ -52,4 +54,4 @@ def test_intervals_of_the_first_call_cover(kind):
         model = KStoNetClassifier(random_state=seed).fit(X[:500], y[:500])
         low, high = np.moveaxis(model.predict_proba_interval(X[500:]), 2, 0)
         found.append(((low <= truth[500:]) & (truth[500:] <= high)).mean())
-    assert 0.90 < np.mean(found) < 0.995
+    assert 0.88 < np.mean(found) < 0.995

@@ -21,7 +21,7 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
 from kstonet.gram import LowRank
-from kstonet.gram.kernels import Exponential
+from kstonet.gram.kernels import Exponential, Tanimoto
 from kstonet.layers import heads, linear
 from kstonet.persistence import ModelFileError, load, save
 from kstonet.storage import container
@@ -101,7 +101,11 @@ def models() -> list[Any]:
             quick(KStoNetRegressor, residuals="loo", loss="squared", C=5.0, solver=LowRank(rank=8, leaf_rows=12)).fit(
                 X, Y[:, 0]
             ),
-            quick(KStoNetRegressor, kernel=[Exponential((1.0, 2.0, 3.0)), "linear"], residuals=None).fit(X, Y[:, 0]),
+            quick(
+                KStoNetRegressor,
+                kernel=[Exponential((1.0, 2.0, 3.0)), "linear", Tanimoto(origin=(1.0, 2.0, 3.0))],
+                residuals=None,
+            ).fit(X, Y[:, 0]),
             quick(KStoNetRegressor, **RIDGE, residuals="local").fit(MANY, MANY[:, 0] + SKEWED * np.exp(MANY[:, 1])),
             _of_dates(),
             make_pipeline(

@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kstonet import GramTooLargeError, KStoNetRegressor
+from kstonet._words import readable_bytes
 from kstonet.gram import memory
 from kstonet.gram.footprint import Workload, dense_bytes, searched_bytes
 from kstonet.tuning.parts import search_sizes
@@ -23,8 +25,23 @@ WITHIN = 1.2
 @pytest.mark.parametrize("kind", ["means", "squared"])
 def test_the_peak_is_what_was_estimated(kind: str) -> None:
     """At 2,000 rows; other kinds and sizes are in tests/long/test_memory.py."""
-    peak, estimate, _ = in_process(kind, 2_000)
+    peak, _, estimate, said = in_process(kind, 2_000)
     assert peak / WITHIN <= estimate <= peak * WITHIN, f"peak {peak / 1e6:.0f} MB, estimate {estimate / 1e6:.0f} MB"
+    assert said == estimate  # nothing is chosen
+
+
+def test_what_a_choice_takes_is_a_range_before_it_and_one_number_after_it(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = np.random.default_rng(1).normal(size=(600, 3))
+    model = KStoNetRegressor(max_iter=1, residuals=None, random_state=0, verbose=1)
+    plan = model.explain_plan(rows)
+    assert plan.least_bytes is not None
+    assert plan.least_bytes < plan.bytes / WITHIN
+    assert f"{readable_bytes(plan.least_bytes)} (one kernel) to {readable_bytes(plan.bytes)} (several)" in str(plan)
+    model.fit(rows, np.sin(rows[:, 0]))
+    said = capsys.readouterr().err.splitlines()
+    assert plan.least_bytes <= model.plan_.bytes <= plan.bytes
+    assert f"[KStoNetRegressor] {replace(model.plan_, seconds=0.0)}" in said  # below a second either way
+    assert [line for line in said if "1/1" in line], "before the training"
 
 
 def test_several_kernels_are_counted_together() -> None:
@@ -56,6 +73,31 @@ def test_what_is_estimated_grows_with_what_is_asked_for() -> None:
     )
 
 
+TIGHT = """
+import resource, sys
+import numpy as np
+from kstonet import GramTooLargeError, KStoNetRegressor
+from tests.reliability.peaks import resident
+X = np.random.default_rng(0).normal(size=(2_000, 2))
+model = KStoNetRegressor(tuning="none", max_iter=1, residuals=None, n_jobs=1)
+needed = model.explain_plan(X).bytes
+resource.setrlimit(resource.RLIMIT_AS, (int(resident("VmSize") + float(sys.argv[1]) * needed),) * 2)
+try:
+    model.fit(X, X[:, 0])
+    print("fitted")
+except GramTooLargeError as error:
+    print("refused:", error)
+"""
+
+
+@linux
+@pytest.mark.parametrize(("times", "ends"), [(0.6, "refused"), (1.0, "refused"), (3.0, "fitted")])
+def test_a_fit_that_there_is_no_room_for_is_refused_before_it_begins(times: float, ends: str) -> None:
+    """Matrices that just fit, and nothing beside them, once ended in a MemoryError, or in stalls of the matrix library."""
+    limited = subprocess.run([sys.executable, "-c", TIGHT, str(times)], capture_output=True, text=True, check=False, timeout=60)
+    assert limited.stdout.startswith(ends), limited.stderr[-800:]
+
+
 SMALL = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
@@ -75,7 +117,7 @@ except GramTooLargeError as error:
 def test_the_address_space_is_a_limit() -> None:
     """``ulimit -v`` once ended in a MemoryError in the middle of a training."""
     limited = subprocess.run([sys.executable, "-c", SMALL, str(4 * 10**9)], capture_output=True, text=True, check=False)
-    assert limited.stdout.startswith("refused: A dense Gram matrix of n=20,000 rows needs"), limited.stderr[-800:]
+    assert limited.stdout.startswith("refused: A fit of n=20,000 rows needs about"), limited.stderr[-800:]
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -91,5 +133,7 @@ def test_limits_of_control_groups(version: int, tmp_path: Path, monkeypatch: pyt
     (tmp_path / "cgroup").write_text("0::/outer/inner\n" if version == 2 else "5:cpu,memory:/outer/inner\n1:name=x:/\n")
     read = memory._lines
     monkeypatch.setattr(memory, "GROUPS", tmp_path)
-    monkeypatch.setattr(memory, "_lines", lambda path: read(str(tmp_path / "cgroup") if "cgroup" in path else path))
+    monkeypatch.setattr(memory, "_lines", lambda path: read(str(tmp_path / "cgroup") if path.endswith("cgroup") else path))
     assert memory.available_memory() == 600_000
+    (inner.parent / "memory.stat").write_text(f"anon 1\n{'' if version == 2 else 'total_'}inactive_file 150000\n")
+    assert memory.available_memory() == 750_000  # files that were read give way

@@ -306,6 +306,34 @@ def test_degenerate_data(name):
     assert not one_row.active.any()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_strength_is_least_squares_of_minimum_norm(name):
+    F, T, _ = make_design("collinear", np.random.default_rng(21))
+    start = np.full((T.shape[1], F.shape[1]), 1e6)
+    fit = solve_penalized(F, T, penalty=name, alpha=0.0, start=start)
+    expected = np.linalg.lstsq(F - F.mean(0), T - T.mean(0), rcond=1e-10)[0].T
+    np.testing.assert_allclose(fit.weights, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_rounding_leaves_of_a_constant_target_is_not_fitted(name):
+    F = np.random.default_rng(16).normal(size=(14, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = solve_penalized(F, np.full((14, 1), -0.1) * 1e82, penalty=name, alpha=0.0)
+    assert not fit.weights.any()
+
+
+def test_a_violation_by_rounding_is_said_with_its_cause():
+    rng = np.random.default_rng(3)
+    F = rng.normal(size=(30, 3))
+    F[:, 2] = F[:, 1] + 1e-12 * F[:, 2]  # the targets follow what is left of the third predictor
+    with pytest.warns(ConvergenceWarning, match="rounding leaves a relative KKT violation .* nearly collinear"):
+        fit = solve_penalized(F, 1e15 * (F[:, 2:] - F[:, 1:2]), penalty="none")
+    assert not fit.converged
+    assert fit.kkt[0] > 1e-6
+
+
 def test_predictors_of_very_different_scale():
     F, T, _ = make_design("random", np.random.default_rng(17))
     scales = 10.0 ** np.arange(-3, 4)

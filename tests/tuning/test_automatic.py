@@ -1,9 +1,14 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from kstonet import KStoNetRegressor
 from kstonet.gram.kernels import Laplacian, Matern
+from kstonet.targets import ClassTargets
+from kstonet.tuning import automatic
 from kstonet.tuning.automatic import automatic_choice
+from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import ridge_fit
 
 
@@ -134,3 +139,33 @@ def test_the_table_says_what_was_tried():
     assert {row["relevance"] for row in choice.table} >= {"none", "evidence"}
     assert all(set(row) == {"kernel", "gamma", "relevance", "ridge", "score", "rows"} for row in choice.table)
     assert "variance of the targets" in choice.reason
+
+
+def test_scales_of_classes_go_on_to_the_log_loss_of_many_rows(monkeypatch):
+    """Few rows on which they are no better than one width are no reason to give them up."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3))
+    codes = (np.sin(3.0 * X[:, 0]) + 0.3 * rng.normal(size=1500) > 0).astype(int)
+    targets = ClassTargets(np.arange(2))
+    Y = targets.judged(codes, None)
+    ahead = automatic._ahead
+    monkeypatch.setattr(
+        automatic, "_ahead", lambda one, rival: 0.0 if len(one.fit.coef) <= automatic.MORE_ROWS else ahead(one, rival)
+    )
+    choice = automatic_choice(X, Y, loss=LeftOutLogLoss.of(targets, codes, Y, None))
+    assert {"leave-one-out", "both"} <= {row["relevance"] for row in choice.table}
+    first, *others = choice.kernel.length_scale
+    assert min(others) > 3.0 * first
+
+
+@pytest.mark.parametrize(("needed", "kept"), [(2.0, ["learned"]), (3.0, ["plain"])])
+def test_learned_scales_of_classes_need_a_clear_lead(needed, kept):
+    """Losses whose difference is 2.5 of its standard errors."""
+    gain = np.random.default_rng(0).normal(size=400)
+    gain += 2.5 * gain.std() / 20.0 - gain.mean()
+
+    def candidate(relevance, losses):
+        return SimpleNamespace(relevance=relevance, fit=SimpleNamespace(losses=losses))
+
+    best, plain = [candidate("learned", 1.0 - gain)], [candidate("plain", np.ones(400))]
+    assert [one.relevance for one in automatic._clearly_better(best, plain, needed)] == kept

@@ -17,6 +17,7 @@ from kstonet.problem import Problem, Rows
 from kstonet.settings import KernelLayerSettings, TrainingSettings
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.training import train
+from kstonet.uncertainty.calibration import IntervalCalibration, TrainingEnd
 from kstonet.uncertainty.cross_fitting import cross_fitted, regression_folds
 from kstonet.uncertainty.distribution import BETWEEN
 from kstonet.uncertainty.logits import bootstrap_scale
@@ -179,3 +180,22 @@ def test_rows_that_are_nearly_certain_do_not_count(classifier, monkeypatch):
     assert bootstrap_scale(state, None, PLAIN, truth, rows, loop, np.where(sure, 1.0, 0.5)) == pytest.approx(4.0, rel=1e-3)
     spread = np.sqrt(1.0 + 0.25 * 4.0 / np.mean(truth[:, 1] ** 2))  # the squared error is missing in the fitted logits
     np.testing.assert_allclose(drawn_from[1], spread * truth)
+
+
+@pytest.mark.parametrize("larger", [1.0, 1.5])
+def test_predictions_of_a_part_are_compared_with_those_that_know_as_many_rows(larger):
+    """Without noise a network errs less with more rows; that alone is no reason to make residuals larger."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(120, 2))
+    problem = Problem.of(Rows(X, np.sin(4 * X[:, 0]) * X[:, 1]), NumericTargets)
+    settings = TrainingSettings(KernelLayerSettings(loss="squared", gamma=2.0, C=1000.0), max_iter=3, n_average=1)
+    state = exact_states(problem, settings)[-1]
+    part, loop = np.arange(0, 120, 2), (settings.loop, None)
+    alike = cross_fitted(state, None, problem.outputs, *loop, part=part)
+    plain = cross_fitted(state, None, problem.outputs, *loop, regression_folds(120))
+    assert np.abs(problem.outputs - alike)[part].mean() > 1.2 * np.abs(problem.outputs - plain)[part].mean()
+    better = np.full_like(alike, np.nan)
+    better[part] = (problem.outputs - larger * (problem.outputs - alike))[part]
+    end = TrainingEnd([state], problem.X, None, problem.outputs, None, settings.loop, predicted=lambda run: better)
+    found = IntervalCalibration._predicted(end)
+    np.testing.assert_allclose(problem.outputs - found, larger * (problem.outputs - plain), atol=1e-12)

@@ -7,13 +7,13 @@ import pytest
 from scipy.special import softmax
 
 from kstonet import KStoNetClassifier
-from kstonet.layers.log_odds import log_odds
 from kstonet.observers import Ends
 from kstonet.problem import Problem, Rows
 from kstonet.settings import KernelLayerSettings, TrainingSettings
 from kstonet.targets import ClassTargets
 from kstonet.training import train
-from kstonet.uncertainty.ridge_scale import SHRINKAGE, ridge_scale
+from kstonet.uncertainty.ridge_scale import GROWTH, certainty, drawn_scale, label_correlation, ridge_scale
+from kstonet.uncertainty.tempering import Tempering
 
 
 def drawn(n, seed, strength=1.0):
@@ -74,13 +74,63 @@ def test_sources_and_intervals_have_what_is_learnt(trained):
     X, _, _ = drawn(150, 0)
     _, model, _ = trained
     calibration = model.calibration
-    assert calibration.shrinkage == SHRINKAGE
-    assert calibration.variance_scale == 1.0
-    plain = replace(model, calibration=replace(calibration, first_scale=1.0, shrinkage=0.0))
+    assert calibration.growth == GROWTH
+    plain = replace(model, calibration=replace(calibration, first_scale=1.0, variance_scale=1.0, growth=0.0))
     parts, before = model.log_odds_variances(X), plain.log_odds_variances(X)
-    np.testing.assert_allclose(parts["first layer"], calibration.first_scale * before["first layer"])
-    odds = log_odds(model.uncertainty.log_odds(model.scaler.forward(X), calibration.temperature).logits)
-    np.testing.assert_allclose(parts["shrinkage"], (SHRINKAGE * odds) ** 2)
-    assert "shrinkage" not in before
+    p = softmax(model.uncertainty.log_odds(model.scaler.forward(X), calibration.temperature).logits, axis=1)
+    wider = calibration.variance_scale / (4 * p * (1 - p)) ** GROWTH
+    np.testing.assert_allclose(parts["regression layers"], wider * before["regression layers"])
+    np.testing.assert_allclose(parts["first layer"], wider * calibration.first_scale * before["first layer"])
     wide, narrow = (np.diff(network.proba_interval(X), axis=2) for network in (model, plain))
     assert (wide > narrow).mean() > 0.95
+
+
+def test_variance_grows_where_a_class_is_certain_and_not_without_end():
+    logits = np.array([[0.0, 0.0], [0.0, 2.0], [0.0, 20.0], [0.0, 200.0]])
+    found = certainty(logits)
+    p = 1.0 / (1.0 + np.exp(-2.0))
+    np.testing.assert_allclose(found[:2], [[1.0, 1.0], [0.25 / (p * (1.0 - p))] * 2])
+    assert found[2, 0] == found[3, 0] < 1e4
+
+
+@pytest.mark.parametrize(("deviation", "first", "expected"), [(0.5, 0.1, 1.0), (0.5, 0.4, 1.6), (0.25, 0.01, 0.25)])
+def test_the_bootstrap_finds_the_squared_error_and_never_less_than_the_first_layer_has(deviation, first, expected):
+    """In place of a network: logits that know the truth up to an error, which variances of 0.25 are compared with."""
+    n = 4000
+    known = 3.0 * np.random.default_rng(0).normal(size=n)
+    truth, every = np.column_stack([np.zeros(n), known]), np.ones((n, 2))
+
+    def restarted(labels, rng):
+        return np.column_stack([np.zeros(n), known + deviation * rng.normal(size=n)])
+
+    for weights in (None, np.where(np.arange(n) < n // 2, 1.0, 0.0)):
+        found = drawn_scale(restarted, truth, first * every, 0.25 * every, Tempering(1.0), weights)
+        assert found == pytest.approx(expected, rel=0.1)
+
+
+def test_errors_of_classes_are_correlated_as_their_labels_are():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([2.0, 1.0, 0.5], size=400)
+    weights = rng.uniform(0.5, 1.5, size=400)
+    found = label_correlation(p, 3, weights)
+    covariance = np.average([np.diag(row) - np.outer(row, row) for row in p], axis=0, weights=weights)
+    np.testing.assert_allclose(found, covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))))
+    np.testing.assert_array_equal(label_correlation(p, 2, None), np.eye(2))  # units that are mixtures of classes
+
+
+def test_labels_are_drawn_only_where_that_is_cheap(monkeypatch):
+    """Not of very many rows, and not where classes share units."""
+
+    def never(*args):
+        raise AssertionError("labels were drawn")
+
+    monkeypatch.setattr("kstonet.uncertainty.calibration.drawn_scale", never)
+    X, y, _ = drawn(150, 0)
+    options = {"tuning": "none", "loss": "squared", "max_iter": 2, "random_state": 0}
+    with pytest.raises(AssertionError, match="labels were drawn"):
+        KStoNetClassifier((1,), **options).fit(X, y)
+    monkeypatch.setattr("kstonet.uncertainty.calibration.MANY_ROWS", 100)
+    intervals = KStoNetClassifier((1,), **options).fit(X, y).predict_proba_interval(X)
+    assert (intervals[:, :, 1] > intervals[:, :, 0]).all()
+    monkeypatch.setattr("kstonet.uncertainty.calibration.MANY_ROWS", 10_000)
+    KStoNetClassifier((2,), **options).fit(X, np.arange(150) % 5)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
@@ -18,6 +19,7 @@ POINT, COMMA = ".", ","
 APOSTROPHES, SPACES = "'’", " \u00a0\u202f\u2009"
 THOUSANDS = (COMMA, POINT, "'", " ")
 NUMERIC = 0.5  # share of the cells that look like numbers, from which a column is one of numbers
+WHOLE = re.compile(r"[+-]?\d+(?:[eE][+-]?\d+)?")
 NUMBER_LIKE = re.compile(rf"[+-]?[\d.,{APOSTROPHES}{SPACES}]*\d[.,]?(?:[eE][+-]?\d+)?")
 
 
@@ -28,7 +30,7 @@ class Marks:
     decimal: str = POINT
     thousands: str | None = None
 
-    @property
+    @cached_property
     def pattern(self) -> re.Pattern[str]:
         """Numbers that are written so; groups of thousands have three digits and begin with another digit than zero."""
         whole = r"\d+"
@@ -110,25 +112,23 @@ class _Cell:
 def _marked(table: pd.DataFrame) -> list[_Cell]:
     """Cells with a mark, of the columns that hold numbers in the main."""
     cells = []
-    for column in table.columns:
-        given = table[column].dropna()
-        looks = given[[isinstance(text, str) and NUMBER_LIKE.fullmatch(text) is not None for text in given]]
-        if len(looks) and len(looks) >= NUMERIC * len(given):
-            cells += [
-                _Cell(text, str(column), int(row))
-                for row, text in looks.items()
-                if not re.fullmatch(r"[+-]?\d+(?:[eE][+-]?\d+)?", text) and any(_Cell(text, "", 0).fits(way) for way in WAYS)
-            ]
+    for column, texts in zip(table.columns, table.to_numpy(dtype=object).T, strict=True):
+        given = [(row, text) for row, text in zip(table.index, texts.tolist(), strict=True) if isinstance(text, str)]
+        looks = [(row, text) for row, text in given if NUMBER_LIKE.fullmatch(text)]
+        if looks and len(looks) >= NUMERIC * len(given):
+            marked = [_Cell(text, str(column), int(row)) for row, text in looks if not WHOLE.fullmatch(text)]
+            cells += [cell for cell in marked if any(written.fullmatch(cell.text) for written in WITH.values())]
     return cells
 
 
 WAYS = [
     Marks(decimal, mark) for decimal in (POINT, COMMA) for mark in (None, *THOUSANDS) if mark != decimal
 ]  # all ways to write a number
+WITH = {mark: re.compile("|".join(way.pattern.pattern for way in WAYS if way.decimal == mark)) for mark in (POINT, COMMA)}
 
 
 def _decided(cells: list[_Cell], name: str, separator: str, decimal: str | None, thousands: str | None) -> Marks:
-    fits = {mark: [any(cell.fits(way) for way in WAYS if way.decimal == mark) for cell in cells] for mark in (POINT, COMMA)}
+    fits = {mark: [written.fullmatch(cell.text) is not None for cell in cells] for mark, written in WITH.items()}
     needs = {
         mark: [cell for cell, own, other in zip(cells, fits[mark], fits[rival], strict=True) if own and not other]
         for mark, rival in ((POINT, COMMA), (COMMA, POINT))
@@ -151,16 +151,19 @@ def _decided(cells: list[_Cell], name: str, separator: str, decimal: str | None,
             )
         decimal = COMMA if needs[COMMA] else POINT
     if thousands is None:
-        used = [mark for mark in THOUSANDS if mark != decimal and any(_needs_thousands(cell, decimal, mark) for cell in cells)]
+        first = {way.thousands: _first_with_thousands(cells, way) for way in WAYS if way.decimal == decimal and way.thousands}
+        used = [mark for mark in THOUSANDS if first.get(mark) is not None]
         if len(used) > 1:
-            first = [next(cell for cell in cells if _needs_thousands(cell, decimal, mark)) for mark in used[:2]]
-            raise InputError(f"{name} separates thousands in two ways: {first[0]} and {first[1]}; say which with --thousands.")
+            ways = f"{first[used[0]]} and {first[used[1]]}"
+            raise InputError(f"{name} separates thousands in two ways: {ways}; say which with --thousands.")
         thousands = used[0] if used else None
     return Marks(decimal, thousands)
 
 
-def _needs_thousands(cell: _Cell, decimal: str, mark: str) -> bool:
-    return not cell.fits(Marks(decimal)) and cell.fits(Marks(decimal, mark))
+def _first_with_thousands(cells: list[_Cell], marks: Marks) -> _Cell | None:
+    """The first cell that is a number with these marks, and none without the one between thousands."""
+    alone = Marks(marks.decimal).pattern
+    return next((cell for cell in cells if not alone.fullmatch(cell.text) and cell.fits(marks)), None)
 
 
 def _check_said(decimal: str | None, thousands: str | None) -> None:
@@ -176,7 +179,7 @@ def _say(cells: list[_Cell], marks: Marks, name: str, told: bool) -> None:
     """Say how numbers were read, with an example, unless the user has said it."""
     if told:
         return
-    read = next((cell for cell in cells if marks.thousands and _needs_thousands(cell, marks.decimal, marks.thousands)), None)
+    read = _first_with_thousands(cells, marks) if marks.thousands else None
     read = read or next((cell for cell in cells if marks.decimal in cell.text), cells[0])
     names = {POINT: "a point", COMMA: "a comma", "'": "an apostrophe", " ": "a space", None: ""}
     between = f" and {names[marks.thousands]} between thousands" if marks.thousands else ""

@@ -16,7 +16,7 @@ from kstonet.cli.places import PREDICTIONS, REPORT, check_output, write_or_rescu
 from kstonet.cli.prediction import beside, kept_columns, prediction_table, without_formulas
 from kstonet.cli.scores import score
 from kstonet.cli.stored import StoredModel
-from kstonet.cli.tables import STDIN, Reading, read_table, write_table
+from kstonet.cli.tables import STDIN, Reading, format_of, read_table, write_table
 from kstonet.cli.training import plain
 
 
@@ -78,7 +78,8 @@ def predict(
                 "an apostrophe before them."
             )
         if out != STDIN:
-            wanted, out = out, write_or_rescue(partial(write_table, predictions), out, output)
+            write = partial(write_table, predictions, kind=format_of(out, written=True))
+            wanted, out = out, write_or_rescue(write, out, output)
             output.say(f"Wrote {counted(len(predictions), 'row')} to {out}: {', '.join(predictions.columns)}")
             output.result({"rows": len(predictions), "columns": list(predictions.columns), "out": out, "notes": output.notes})
             if out != wanted:

@@ -82,8 +82,8 @@ def _of_classes(model: KStoNetClassifier, X: Any, levels: list[float], names: li
         twice = next((name for name in own if name in columns), None)
         if twice is not None:
             raise InputError(
-                f"two columns of the predictions would be called {twice!r}, one of them for the class {label!r}; train with "
-                "class labels that do not end like the bounds of another class."
+                f"two columns of the predictions would be called {twice!r}, one of them for the class {str(label)!r}; train "
+                "with class labels that do not end like the bounds of another class."
             )
         columns |= own
     return pd.DataFrame(columns)

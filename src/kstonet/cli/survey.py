@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
@@ -12,9 +14,11 @@ from kstonet._words import counted, quoted, rows
 from kstonet.tables import InputError, TableEncoder
 from kstonet.tables.columns import CATEGORY, texts
 from kstonet.tables.dates import is_dates
+from kstonet.tables.frames import columns_of
 
 FILLED = "median, and puts missing categories aside"
 DISTINCT = 0.95  # share of different whole numbers from which a column named like a key is one
+WHOLE = re.compile(r"\d+(\.0)?")
 KEYS = ("id", "key", "index", "no", "nr", "number", "uuid", "code", "row")
 
 
@@ -71,22 +75,21 @@ def survey(features: pd.DataFrame, *, impute: bool, categorical: list[str]) -> S
     (['--impute'], ["column 'b' has the same value, 'x', in all rows and tells nothing."])
     """
     found = Survey()
-    for name in features.columns:
-        column = features[name]
-        gone = list(column.index[column.isna()])
-        if 0 < len(gone) < len(column) and not impute:
+    for read in columns_of(features):
+        name, gone = read.name, read.where(read.missing)
+        if 0 < len(gone) < len(features) and not impute:
             found.problems.append(f"column {name!r} misses values in {rows(gone)}; --impute fills in the {FILLED}.")
             found.options += [] if "--impute" in found.options else ["--impute"]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # the encoder of all columns says them again
                 wanted = [name] if name in categorical else []
-                TableEncoder(impute=True, categorical=wanted).fit(features[[name]])
+                TableEncoder(impute=True, categorical=wanted).fit_columns([read])
         except InputError as error:
             found.problems.append(str(error).partition("; ")[0].rstrip(".") + ".")
-            found.options += ["--dates", name] if is_dates(column) else ["--drop", name]
+            found.options += ["--dates", name] if is_dates(features[name]) else ["--drop", name]
             continue
-        _remark(found, column)
+        _remark(found, features[name])
     return found
 
 
@@ -116,19 +119,18 @@ def unknown_categories(encoder: TableEncoder, table: pd.DataFrame) -> list[str]:
 
 
 def _remark(found: Survey, column: pd.Series) -> None:
-    given = column.dropna()
-    name = str(column.name)
-    if len(given) and given.nunique() == 1:
-        found.remarks.append(f"column {name!r} has the same value, {given.iloc[0]!r}, in all rows and tells nothing.")
+    given, name = column.dropna().tolist(), str(column.name)
+    if given and len(set(given)) == 1:
+        found.remarks.append(f"column {name!r} has the same value, {given[0]!r}, in all rows and tells nothing.")
     elif _is_key(given, name):
         found.remarks.append(
-            f"column {name!r} looks like a number of the row ({quoted(map(str, given.iloc[:2]))}, …); if so, use --id {name!r}."
+            f"column {name!r} looks like a number of the row ({quoted(map(str, given[:2]))}, …); if so, use --id {name!r}."
         )
 
 
-def _is_key(given: pd.Series, name: str) -> bool:
+def _is_key(given: list[Any], name: str) -> bool:
     """Whole numbers that differ from row to row, in a column named like a key."""
-    words = name.lower().replace("-", "_").replace(" ", "_").split("_")
-    texts = given.astype(str)
-    whole = texts.str.fullmatch(r"\d+(\.0)?").all()
-    return bool(len(given) > 1 and whole and texts.nunique() >= DISTINCT * len(given) and set(words) & set(KEYS))
+    if len(given) < 2 or set(name.lower().replace("-", "_").replace(" ", "_").split("_")).isdisjoint(KEYS):
+        return False
+    texts = [str(value) for value in given]
+    return all(WHOLE.fullmatch(text) for text in texts) and len(set(texts)) >= DISTINCT * len(texts)

@@ -63,7 +63,9 @@ class Reading:
 
 
 def format_of(place: str, given: str | None = None, *, written: bool = False) -> str:
-    """Format of a file that is read or written: the given one, or the one of its suffix; standard input is CSV.
+    """Format of a file that is read or written: the given one, or the one of its suffix.
+
+    Standard input and output are CSV, and so is what is written to a device or a pipe.
 
     Examples
     --------
@@ -79,6 +81,8 @@ def format_of(place: str, given: str | None = None, *, written: bool = False) ->
     suffix = Path(place).suffix.lower()
     if suffix == ".xls":
         raise InputError(f"{place!r} is an Excel file of before 2007; save it as .xlsx or .csv.")
+    if suffix not in FORMATS and written and Path(place).exists() and not (Path(place).is_file() or Path(place).is_dir()):
+        return "csv"
     if suffix not in FORMATS:
         option = "" if written else f", or use --format {', '.join(NAMES[:-1])} or {NAMES[-1]}"
         raise InputError(f"the format of {place!r} is not clear from its name; let it end in {', '.join(FORMATS)}{option}.")
@@ -169,15 +173,16 @@ def _from_text(content: bytes, name: str, kind: str, reading: Reading) -> pd.Dat
         raise InputError(f"{name} is not a table: {reason}.") from error
     if not isinstance(table.index, pd.RangeIndex):  # pandas takes surplus fields for row labels
         raise InputError(f"{name} has more fields in its rows than the {len(header)} names in its first line.")
-    table = table.apply(_stripped)
-    table.index = pd.RangeIndex(1, len(table) + 1)
+    table = _stripped(table)
     return with_points(table, name, separator, reading.decimal, reading.thousands)
 
 
-def _stripped(column: pd.Series) -> pd.Series:
-    """Without blanks around the text; a cell of blanks is a missing one."""
-    texts = column.str.strip() if len(column) and column.notna().any() else column
-    return texts.where(texts != "", None)
+def _stripped(table: pd.DataFrame) -> pd.DataFrame:
+    """Without blanks around the texts; a cell of blanks is a missing one. By rows: a column takes pandas a millisecond."""
+    cells = table.to_numpy(dtype=object, copy=True)
+    for row in cells:
+        row[:] = [(cell.strip() or None) if isinstance(cell, str) else None for cell in row.tolist()]
+    return pd.DataFrame(cells, pd.RangeIndex(1, len(table) + 1), table.columns, dtype=object)
 
 
 def _check_names(names: list[str], name: str) -> None:
@@ -245,9 +250,9 @@ def require_package(kind: str) -> None:
         raise InputError(f"{kind.capitalize()} files need the package {package}: pip install 'kstonet[io]'.") from error
 
 
-def write_table(table: pd.DataFrame, place: str) -> None:
-    """Write a table to a file, in the format of its suffix, or to standard output ("-", CSV)."""
-    kind = format_of(place, written=True)
+def write_table(table: pd.DataFrame, place: str, kind: str | None = None) -> None:
+    """Write a table to a file, in a given format or that of its suffix, or to standard output ("-", CSV)."""
+    kind = format_of(place, kind, written=True)
     if place == STDIN:
         table.to_csv(sys.stdout, index=False)
         return

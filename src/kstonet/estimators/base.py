@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 import kstonet
 from kstonet._arrays import rows_in
 from kstonet._checks import check_range, require, within_range
-from kstonet._progress import moving
+from kstonet._progress import moving, write
 from kstonet._words import some
 from kstonet.checkpoint import Run, open_run
 from kstonet.estimators.callbacks import CallbackSupportMixin, UserCallback
@@ -33,7 +33,9 @@ from kstonet.estimators.interpretation import InterpretationMixin
 from kstonet.estimators.links import DocumentationLink
 from kstonet.estimators.parameters import parameter_rules
 from kstonet.estimators.weights import validated_weights
+from kstonet.gram.devices import within_memory
 from kstonet.gram.memory import release_memory
+from kstonet.gram.planning import Plan
 from kstonet.imputation.chain import ChainSettings
 from kstonet.iro import IROSettings, IROState
 from kstonet.observers import EarlyStopping, Ends, Observer, Progress
@@ -202,18 +204,26 @@ class BaseStoNet(
         problem, given = self._problem(rows), self._settings()
         resumption = self._resumption(problem, self._asked())
         ends, publisher = Ends(), _Publisher(self)
-        with open_run(self.checkpoint, self._plan(rows, validation)) as run, within_range():
+        device = self._gram_options().get("device")
+        with open_run(self.checkpoint, self._plan(rows, validation)) as run, within_range(), within_memory(device):
             trained = run.result()
             if trained is None:
+                self._check_room(problem)
                 started = time.perf_counter()
                 settings = self._with_choice(given, problem, resumption, run)
                 spent = time.perf_counter() - started
                 release_memory()
+                plan = self._expected(problem, settings)
+                if self.verbose and plan is not None:
+                    said = f"[{type(self).__name__}] {plan}"
+                    moving(said) if self.verbose == 1 else write(f"{said}\n")
                 predicted = self._predicted(problem, given, settings.seed)
                 if validation is not None:
                     problem = problem.with_validation(validation)
                 watching = [ends, publisher, *self._observers(settings, resumption), *observers]
                 trained = train(problem, settings, watching, resumption, run, predicted)
+                if plan is not None and trained.plan is not None:
+                    trained = replace(trained, plan=replace(trained.plan, bytes=plan.bytes))
                 if settings.chosen:
                     trained.history[0] |= {"tuning": settings.choice["reason"], "seconds_choice": spent}
                 if not publisher.published:
@@ -222,6 +232,13 @@ class BaseStoNet(
         self.__dict__.pop("_resume", None)
         if self.warm_start:  # holds the kernel matrix
             self._resume = (problem.X, list(ends.states.values()))
+
+    def _check_room(self, problem: Problem) -> None:
+        """Refuse before any work a fit that there is no memory for."""
+
+    def _expected(self, problem: Problem, settings: TrainingSettings) -> Plan | None:
+        """What the fit will hold and cost, now that all is chosen and before the training takes its memory."""
+        return settings.plan(problem.grams)
 
     def _with_choice(
         self, settings: TrainingSettings, problem: Problem, resumption: Resumption | None, run: Run

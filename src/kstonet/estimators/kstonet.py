@@ -22,6 +22,7 @@ from kstonet.estimators.regression import RegressionTask
 from kstonet.estimators.streaming import StreamMixin
 from kstonet.gram import Kernel, Plan
 from kstonet.gram.footprint import Workload, searched_bytes
+from kstonet.gram.memory import require_room
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, LARGEST, KernelLayerSettings, TrainingSettings, units_given
 from kstonet.targets import ClassTargets, NumericTargets
@@ -34,6 +35,14 @@ from kstonet.tuning.search import search
 TUNINGS = ("fast", "thorough", "none")
 GAMMAS = ("scale", "auto", "median", "tune")
 LOSSES = ("squared", "epsilon_insensitive")
+
+
+def _are_scales(values: Any) -> bool:
+    try:
+        scales = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):  # no numbers, or lists of different lengths
+        return False
+    return bool(((scales >= 1.0 / LARGEST) & (scales <= LARGEST)).all())
 
 
 class BaseKStoNet(BaseStoNet):
@@ -139,6 +148,8 @@ class BaseKStoNet(BaseStoNet):
     def _check_parameters(self) -> None:
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
         require("loss", self.loss, lambda v: v in (None, *LOSSES), f"one of {', '.join(map(repr, LOSSES))}, or None")
+        named = "the name of a PyTorch device, such as 'cuda', or None for the CPU"
+        require("device", self.device, lambda v: v is None or isinstance(v, str), named)
         if isinstance(self.gamma, str) and self.gamma not in GAMMAS:
             names = ", ".join(map(repr, GAMMAS))
             raise ValueError(
@@ -150,9 +161,8 @@ class BaseKStoNet(BaseStoNet):
                 raise ValueError(f"{name}={value!r} is unknown; give numbers, or 'tune' to have them chosen by validation.")
         super()._check_parameters()
         if self.length_scale is not None and not is_tune(self.length_scale):
-            scales = np.asarray(self.length_scale, dtype=np.float64)
-            within = bool(((scales >= 1.0 / LARGEST) & (scales <= LARGEST)).all())
-            require("length_scale", self.length_scale, lambda _: within, f"positive, and within 1/{LARGEST:g} and {LARGEST:g}")
+            wanted = f"positive, and within 1/{LARGEST:g} and {LARGEST:g}"
+            require("length_scale", self.length_scale, _are_scales, wanted)
 
     def _choose(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         counted = problem.rows.that_count()
@@ -220,25 +230,45 @@ class BaseKStoNet(BaseStoNet):
         self._check_parameters()
         n, p = np.shape(X)
         grams = Grams(np.broadcast_to(0.0, (n, p)), **self._gram_options())
-        settings, asked, work = self._settings(), self._asked(), Workload(squared=False, classes=is_classifier(self))
-        tuned = [name for name in TUNABLE if is_tune(getattr(self, name))]
-        if tuned:
-            work = replace(work, searched=1 + any(name in tuned for name in ("kernel", "gamma", "length_scale")))
-        elif asked and n >= FEWEST_ROWS:
+        settings, asked, work, together = self._settings(), self._asked(), self._work(n), 1
+        if asked and not work.searched and n >= FEWEST_ROWS:
             given = {name: getattr(self, name) for name in FIXED}
             classes = 2 if y is None else len(np.unique(np.asarray(y)))
             units = class_units(classes, self.ordinal) if is_classifier(self) else None
             shape = network_shape(grams, given, pairwise=self._pairwise, class_units=units)
             settings = settings.with_parameters({name: value for name, value in shape.items() if name in asked})
-            thorough = self.tuning == "thorough"
-            together = kernels_together(grams, classes=units is not None, thorough=thorough) if "kernel" in asked else 1
-            threads = cpu_count() if self.n_jobs in (None, -1) else int(self.n_jobs)
-            work = replace(work, groups=together, threads=threads if "C" in asked else 0)
+            if "kernel" in asked:
+                together = kernels_together(grams, classes=units is not None, thorough=self.tuning == "thorough")
+        plan = self._planned(settings, grams, replace(work, groups=together))
+        return plan if together == 1 else replace(plan, least_bytes=self._planned(settings, grams, work).bytes)
+
+    def _work(self, n: int) -> Workload:
+        """What a fit of n rows does beside its training: a search, or a choice with so many threads."""
+        asked, work = self._asked(), Workload(squared=False, classes=is_classifier(self))
+        tuned = [name for name in TUNABLE if is_tune(getattr(self, name))]
+        if tuned:
+            return replace(work, searched=1 + any(name in tuned for name in ("kernel", "gamma", "length_scale")))
+        jobs = -1 if self.n_jobs is None else int(self.n_jobs)
+        threads = jobs if jobs > 0 else max(1, cpu_count() + 1 + jobs)  # as joblib counts
+        return replace(work, threads=threads) if "C" in asked and n >= FEWEST_ROWS else work
+
+    def _planned(self, settings: TrainingSettings, grams: Grams, work: Workload) -> Plan:
         plan = settings.plan(grams, work)
         assert plan is not None
-        if tuned and plan.solver == "dense":
-            plan = replace(plan, bytes=int(searched_bytes(*search_sizes(n), work, plan.bytes)))
-        return plan
+        if not work.searched or plan.solver != "dense":
+            return plan
+        return replace(plan, bytes=int(searched_bytes(*search_sizes(len(grams.X)), work, plan.bytes)))
+
+    def _check_room(self, problem: Problem) -> None:
+        if self.max_memory is not None or self.device is not None:
+            return
+        plan, n = self.explain_plan(problem.X, problem.rows.y), len(problem.X)
+        if plan.solver in ("dense", "low_rank"):  # of a Gram from outside nothing is known
+            needed = plan.least_bytes or plan.bytes
+            require_room(n, needed, self._work(n).threads, adapts=plan.solver == "low_rank")
+
+    def _expected(self, problem: Problem, settings: TrainingSettings) -> Plan:
+        return self._planned(settings, problem.grams, self._work(len(problem.X)))
 
     @property
     def plan_(self) -> Plan:

@@ -36,7 +36,7 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
         Half-width of the tube in which errors cost nothing.
     kernel : str or callable, default="rbf"
         "rbf", "laplacian", "matern12", "matern32", "matern52", "exponential", "poly", "linear", "arccos0", "arccos1",
-        "arccos2", "precomputed", a name from :func:`kstonet.gram.register_kernel`, or a callable ``k(X, Y)`` returning the
+        "arccos2", "tanimoto", "precomputed", a name of :func:`kstonet.gram.register_kernel`, or a callable ``k(X, Y)`` for the
         matrix of kernel values.
     gamma : float or {"scale", "auto", "median"}, default="scale"
         Inverse squared width: a number, 1/(p·Var x), 1/p, or one over the median squared distance.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -42,10 +43,29 @@ class StreamMixin(BaseStoNet):
         Returns
         -------
         self
+
+        Warns
+        -----
+        UserWarning
+            If the model was fitted or loaded, so that it holds no stream to go on with: it is trained anew. ``pickle`` keeps
+            a stream.
         """
         stream: Stream | None = getattr(self, "_stream", None)
-        if stream is None or stream.model is not getattr(self, "trained_", None):  # a fit came between, or there was nothing
+        trained = getattr(self, "trained_", None)
+        if stream is None or stream.model is not trained:
             self._check_parameters()
+            if self.checkpoint is not None:
+                raise ValueError(
+                    f"checkpoint={self.checkpoint!r} keeps the iterations of fit; partial_fit needs checkpoint=None. "
+                    "Pickle the model between two batches to go on in another process."
+                )
+            if trained is not None:
+                warnings.warn(
+                    "partial_fit cannot go on: the model was fitted or loaded, and holds no stream. It is trained on this "
+                    "batch from the start. pickle keeps a stream.",
+                    UserWarning,
+                    stacklevel=2,
+                )
             X, y = self._learn(X, y, sample_weight, multi_output=True, y_numeric=True)
             rows = self._rows(X, y.astype(np.float64), sample_weight)
             if len(np.atleast_1d(self._given("hidden_layer_sizes"))) != 1 or self.sampler != "sghmc":

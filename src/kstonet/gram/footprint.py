@@ -14,9 +14,10 @@ from kstonet.gram.dense import DenseGram
 
 KEPT = {"squared": 28e6, "epsilon_insensitive": 10e6}  # bytes of freed blocks that stay with the process
 CHOICE_ROWS = 1_600  # that kernels are chosen on
-CHOICE_MATRICES = {False: (2.0, 2.3), True: (6.0, 1.5)}  # of so many rows, for numbers and for classes: held, and of a thread
+CHOICE_MATRICES = {False: (2.0, 2.3), True: (7.0, 0.6)}  # of so many rows, for numbers and for classes: held, and of a thread
 CHOICE_THREADS = 4.5  # that have work
 CHOICE_KEPT = 7e6  # bytes of freed blocks that stay with the process, of a thread
+DENSE_ROWS, DENSE_THREADS, DENSE_KEPT = 2_400, 6, 36e6  # from so many rows on, numbers are judged in neighbourhoods, too
 INVERSE_WORK = 4  # bytes per pair of rows while the last matrix is inverted
 FOLD_SHARE = 0.2  # of a matrix: the factors of its folds, with intervals
 SOLVER_ARRAYS = 40  # of rows × units for every fold, with intervals and the ε-insensitive loss
@@ -73,6 +74,20 @@ def matrices_bytes(n: int, *, squared: bool = False, groups: int = 1, dtype: str
     return groups * DenseGram.bytes_needed(n, dtype)
 
 
+def device_bytes(n: int, *, squared: bool, dtype: str = "float64") -> int:
+    """Bytes of a dense matrix on a device.
+
+    Beside it a squared loss has a factor, and while intervals are prepared another one, made from a copy; in float64 where the
+    ridge is small, which is not known before the choice, so that this is a bound.
+
+    Examples
+    --------
+    >>> device_bytes(60_000, squared=True)
+    115200000000
+    """
+    return 32 * n * n if squared else DenseGram.bytes_needed(n, dtype)
+
+
 def latent_bytes(n: int, work: Workload) -> float:
     """Coefficients, values and latent values of the iterates, and the work of an iteration."""
     return 8.0 * n * work.units * (3 * work.averages + 8)
@@ -104,7 +119,10 @@ def chosen_bytes(n: int, work: Workload, training: float) -> float:
     rows = min(n, CHOICE_ROWS)
     held, each = CHOICE_MATRICES[work.classes]
     threads = min(work.threads, CHOICE_THREADS)
-    return max(8.0 * rows * rows * (held + each * threads), training + CHOICE_KEPT * threads)
+    kept = CHOICE_KEPT * threads
+    if n > DENSE_ROWS and not work.classes:
+        kept = DENSE_KEPT * min(work.threads, DENSE_THREADS)
+    return max(8.0 * rows * rows * (held + each * threads), training + kept)
 
 
 def searched_bytes(parts: int, rows: int, last: int, work: Workload, training: float) -> float:

@@ -8,11 +8,13 @@ speed of matrix products (Epperly, Tropp & Webber, arXiv:2410.03969).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from kstonet._arrays import Array
 from kstonet.gram.blocks import row_blocks
 from kstonet.gram.cholesky import NotPositiveDefiniteError, with_jitter
 from kstonet.gram.kernels import Kernel
@@ -43,17 +45,21 @@ class Landmarks:
     """
 
     indices: np.ndarray
-    basis: np.ndarray
-    whitening: np.ndarray
+    basis: Array
+    whitening: Array
 
     @property
     def rank(self) -> int:
         """Number of landmarks."""
         return len(self.indices)
 
-    def features(self, kernel: Kernel, X: np.ndarray) -> np.ndarray:
+    def placed(self, place: Callable[[np.ndarray], Array]) -> Landmarks:
+        """The landmarks where ``place`` puts arrays."""
+        return replace(self, basis=place(self.basis), whitening=place(self.whitening))
+
+    def features(self, kernel: Kernel, X: Array) -> Array:
         """φ of some rows, shape (rows, r), float64."""
-        return np.asarray(kernel.features(X, self.basis) @ self.whitening)
+        return kernel.features(X, self.basis) @ self.whitening
 
     @classmethod
     def choose(cls, X: np.ndarray, kernel: Kernel, most: int, tolerance: float, seed: int) -> Landmarks:

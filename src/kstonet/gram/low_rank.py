@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._arrays import Array, astype, like, low_precision, namespace, to_numpy, widened, zeros
 from kstonet.gram.blocks import row_blocks
 from kstonet.gram.expansion import ExpansionPart
 from kstonet.gram.kernels import Kernel
@@ -39,6 +40,8 @@ class LowRankGram:
         From :func:`kstonet.gram.make_kernel`.
     rank, leaf_rows, tolerance, seed
         As in :class:`~kstonet.gram.LowRank`.
+    place : callable, optional
+        Puts NumPy arrays where the Gram is to live; by default they stay. Landmarks and leaves are chosen on the CPU.
 
     Examples
     --------
@@ -50,10 +53,21 @@ class LowRankGram:
     (True, True)
     """
 
-    def __init__(self, X: np.ndarray, kernel: Kernel, *, rank: int, leaf_rows: int, tolerance: float, seed: int) -> None:
-        self.n, self.kernel, self.dtype = len(X), kernel, np.float32
+    def __init__(
+        self,
+        X: np.ndarray,
+        kernel: Kernel,
+        *,
+        rank: int,
+        leaf_rows: int,
+        tolerance: float,
+        seed: int,
+        place: Callable[[np.ndarray], Array] = np.asarray,
+    ) -> None:
+        self.n, self.kernel, self._place = len(X), kernel, place
         self._X = np.asarray(X, dtype=np.float64)
-        self._landmarks = Landmarks.choose(self._X, kernel, rank, tolerance, seed)
+        self._chosen = Landmarks.choose(self._X, kernel, rank, tolerance, seed)
+        self._landmarks = self._chosen.placed(place)
         self._tree: LeafTree | None = None
         if leaf_rows:
             self._tree, leaves = LeafTree.grow(self._X, kernel, leaf_rows, seed)
@@ -61,35 +75,40 @@ class LowRankGram:
             leaves = [np.arange(self.n)[rows] for rows in row_blocks(self.n, 1, most=CHUNK)]
         self._order = np.concatenate(leaves)
         self._starts = np.cumsum([0, *(len(rows) for rows in leaves)])
-        self._factor = np.empty((self.n, self._landmarks.rank), dtype=np.float32)
+        self.dtype = low_precision(self._landmarks.basis)
+        self._factor = zeros(self._landmarks.basis, (self.n, self.rank), self.dtype)
         self._pieces = [self._piece(slice(*span)) for span in zip(self._starts[:-1], self._starts[1:], strict=True)]
         trace = float(np.sum(kernel.diagonal(self._X)))
-        kept = sum(float((piece.factor.astype(np.float64) ** 2).sum()) for piece in self._pieces)
+        kept = sum(float((widened(piece.factor) ** 2).sum()) for piece in self._pieces)
         self.trace_left_out = max(0.0, 1.0 - kept / trace) if trace else 0.0
         self._solver: RegularisedSolver | None = None
         self._n_factorizations = 0
 
     def _piece(self, place: slice) -> Piece:
-        rows = self._X[self._order[place]]
-        factor = self._factor[place]
-        for part in row_blocks(len(rows), self._landmarks.rank):
+        rows = self._rows(place)
+        factor, xp = self._factor[place], namespace(rows)
+        for part in row_blocks(len(rows), self.rank):
             values = self._landmarks.features(self.kernel, rows[part])
-            if not np.isfinite(values).all():
+            if not xp.isfinite(values).all():
                 raise ValueError(f"the kernel {type(self.kernel).__name__} gave values that are not finite; check X and gamma.")
-            factor[part] = values
+            factor[part] = astype(values, self.dtype)
         if self._tree is None:
             return Piece(place, factor, None)
-        wide = factor.astype(np.float64)
-        block = np.asarray(self.kernel(rows, rows)) - wide @ wide.T
-        block.flat[:: len(rows) + 1] = np.asarray(self.kernel.diagonal(rows)) - (wide**2).sum(axis=1)
-        return Piece(place, factor, (0.5 * (block + block.T)).astype(np.float32))
+        wide, everyone = widened(factor), xp.arange(len(rows))
+        block = self.kernel(rows, rows) - wide @ wide.T
+        block[everyone, everyone] = self.kernel.diagonal(rows) - (wide**2).sum(1)
+        return Piece(place, factor, astype(0.5 * (block + block.T), self.dtype))
+
+    def _rows(self, place: slice) -> Array:
+        """Some training rows, in the order of the leaves."""
+        return self._place(self._X[self._order[place]])
 
     # -- what it is ----------------------------------------------------------------------------------------------------------
 
     @property
     def rank(self) -> int:
         """Number of landmarks."""
-        return self._landmarks.rank
+        return self._chosen.rank
 
     @property
     def leaf_rows(self) -> int:
@@ -104,28 +123,28 @@ class LowRankGram:
     @property
     def landmarks(self) -> np.ndarray:
         """The training rows that are landmarks, ascending."""
-        return self._landmarks.indices
+        return self._chosen.indices
 
-    def array(self, values: Any) -> np.ndarray:
-        """``values`` as a float64 array."""
-        return np.asarray(values, dtype=np.float64)
+    def array(self, values: Any) -> Array:
+        """``values`` as a float64 array, where the Gram lives."""
+        return like(self._landmarks.basis, values)
 
     # -- the matrix ----------------------------------------------------------------------------------------------------------
 
-    def project(self, rows: np.ndarray) -> np.ndarray:
+    def project(self, rows: Array) -> Array:
         """Every row times F: the functions with these coefficients, in the space of the landmarks; shape (m, r)."""
         ordered = rows[:, self._order]
-        return np.asarray(sum(ordered[:, piece.place] @ piece.factor.astype(np.float64) for piece in self._pieces))
+        return sum(ordered[:, piece.place] @ widened(piece.factor) for piece in self._pieces)
 
-    def product(self, rows: np.ndarray) -> np.ndarray:
+    def product(self, rows: Array) -> Array:
         """K̂ applied to every row, in float64."""
         ordered = rows[:, self._order]
         projected = self.project(rows)
-        image = np.empty(rows.shape)
+        image = zeros(rows, tuple(rows.shape))
         for piece in self._pieces:
-            own = projected @ piece.factor.astype(np.float64).T
+            own = projected @ widened(piece.factor).T
             if piece.block is not None:
-                own += ordered[:, piece.place] @ piece.block.astype(np.float64)
+                own += ordered[:, piece.place] @ widened(piece.block)
             image[:, self._order[piece.place]] = own
         return image
 
@@ -136,23 +155,28 @@ class LowRankGram:
 
     def exact_product(self, rows: np.ndarray) -> np.ndarray:
         """K applied to every row: n² kernel values, computed and forgotten."""
+        X, given = self._place(self._X), self.array(rows)
         image = np.empty(rows.shape)
         for block in row_blocks(self.n, self.n):
-            image[:, block] = rows @ np.asarray(self.kernel(self._X[block], self._X)).T
+            image[:, block] = to_numpy(given @ self.kernel(X[block], X).T)
         return image
 
     def column_blocks(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield ``(rows, K̂[rows, indices])`` in blocks of bounded memory."""
-        place_of = np.empty(self.n, dtype=int)
-        place_of[self._order] = np.arange(self.n)
-        places = place_of[indices]
-        chosen = self._factor[places].astype(np.float64)
+        places = self._places(indices)
+        chosen = widened(self._factor[places])
         for piece in self._pieces:
-            values = piece.factor.astype(np.float64) @ chosen.T
+            values = widened(piece.factor) @ chosen.T
             if piece.block is not None:
                 inside = np.flatnonzero((places >= piece.place.start) & (places < piece.place.stop))
                 values[:, inside] += piece.block[:, places[inside] - piece.place.start]
-            yield self._order[piece.place], values
+            yield self._order[piece.place], to_numpy(values)
+
+    def _places(self, indices: np.ndarray) -> np.ndarray:
+        """Where training rows stand in the order of the leaves."""
+        place_of = np.empty(self.n, dtype=int)
+        place_of[self._order] = np.arange(self.n)
+        return np.asarray(place_of[indices])
 
     def columns(self, indices: np.ndarray) -> np.ndarray:
         """K̂ of all training rows against some of them, shape (n, q)."""
@@ -161,26 +185,26 @@ class LowRankGram:
             columns[rows] = values
         return columns
 
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self) -> Array:
         """K̂ᵢᵢ: k(x, x) where there are leaves."""
         if self._tree is not None:
-            return np.asarray(self.kernel.diagonal(self._X))
+            return self.array(self.kernel.diagonal(self._X))
         values = np.empty(self.n)
         for piece in self._pieces:
-            values[self._order[piece.place]] = (piece.factor.astype(np.float64) ** 2).sum(axis=1)
-        return values
+            values[self._order[piece.place]] = to_numpy((widened(piece.factor) ** 2).sum(1))
+        return self.array(values)
 
     @cached_property
     def norm_bound(self) -> float:
         """The largest eigenvalue of FFᵀ plus the largest row sum of a block, a bound of the largest eigenvalue."""
-        gram = np.zeros((self.rank, self.rank))
+        gram = zeros(self._landmarks.basis, (self.rank, self.rank))
         largest = 0.0
         for piece in self._pieces:
-            wide = piece.factor.astype(np.float64)
+            wide = widened(piece.factor)
             gram += wide.T @ wide
             if piece.block is not None:
-                largest = max(largest, float(np.abs(piece.block).sum(axis=1).max()))
-        return min(float(np.linalg.eigvalsh(gram)[-1]) + largest, float(self.diagonal().sum()))
+                largest = max(largest, float(abs(piece.block).sum(1).max()))
+        return min(float(np.linalg.eigvalsh(to_numpy(gram))[-1]) + largest, float(self.diagonal().sum()))
 
     # -- systems -------------------------------------------------------------------------------------------------------------
 
@@ -196,11 +220,9 @@ class LowRankGram:
             self._solver = self.regularised(np.full(self.n, float(shift)))
         return self._solver
 
-    def solve_on(self, indices: np.ndarray, shift: float, rows: np.ndarray) -> np.ndarray:
+    def solve_on(self, indices: Array, shift: float, rows: Array) -> Array:
         """(K̂[indices, indices] + shift·I)⁻¹ applied to every row, in float64."""
-        place_of = np.empty(self.n, dtype=int)
-        place_of[self._order] = np.arange(self.n)
-        places = place_of[indices]
+        places = self._places(to_numpy(indices))
         order = np.argsort(places, kind="stable")
         pieces, begin = [], 0
         for piece in self._pieces:
@@ -211,43 +233,45 @@ class LowRankGram:
                 pieces.append(Piece(slice(begin, begin + len(inside)), piece.factor[inside], block))
                 begin += len(inside)
         # Without a shift nothing but rounding pins down what F does not reach: the smallest ridge that float32 values bear.
-        ridges = np.full(len(indices), max(shift, 1e-7 * float(np.mean(self.diagonal()))))
+        ridges = np.full(len(indices), max(shift, 1e-7 * float(self.diagonal().mean())))
         solver = RegularisedSolver(pieces, ridges, order, exact=True)
         return solver.solve(rows)
 
     # -- other rows ----------------------------------------------------------------------------------------------------------
 
-    def _local(self, X: np.ndarray, features: np.ndarray) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
+    def _local(self, X: np.ndarray, features: Array) -> Iterator[tuple[np.ndarray, slice, Array]]:
         """Yield ``(new rows, place of their leaf, kernel values beyond those of the landmarks)``."""
         if self._tree is None:
             return
         leaf_of = self._tree.leaves(X)
         for leaf in np.unique(leaf_of):
             new, piece = np.flatnonzero(leaf_of == leaf), self._pieces[leaf]
-            values = np.asarray(self.kernel(X[new], self._X[self._order[piece.place]]))
-            yield new, piece.place, values - features[new] @ piece.factor.astype(np.float64).T
+            values = self.kernel(self._place(X[new]), self._rows(piece.place))
+            yield new, piece.place, values - features[new] @ widened(piece.factor).T
 
-    def cross(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    def cross(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """Blocks of the kernel of this Gram between new rows and all training rows."""
         for rows in row_blocks(len(X), self.n):
-            features = self._landmarks.features(self.kernel, X[rows])
-            values = np.empty((len(features), self.n))
+            own = to_numpy(X[rows])
+            features = self._landmarks.features(self.kernel, self._place(own))
+            values = zeros(features, (len(own), self.n))
             for piece in self._pieces:
-                values[:, self._order[piece.place]] = features @ piece.factor.astype(np.float64).T
-            for new, place, own in self._local(X[rows], features):
-                values[np.ix_(new, self._order[place])] += own
+                values[:, self._order[piece.place]] = features @ widened(piece.factor).T
+            for new, place, local in self._local(own, features):
+                values[np.ix_(new, self._order[place])] += local
             yield rows, values
 
     def at(self, X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """A function that takes coefficients (m, n) to values (rows, m) at new rows; their kernel values are computed once."""
-        features = self._landmarks.features(self.kernel, X)
+        features = self._landmarks.features(self.kernel, self._place(X))
         local = list(self._local(X, features))
 
         def values(coef: np.ndarray) -> np.ndarray:
-            out = features @ self.project(coef).T
+            there = self.array(coef)
+            out = features @ self.project(there).T
             for new, place, own in local:
-                out[new] += own @ coef[:, self._order[place]].T
-            return np.asarray(out)
+                out[new] += own @ there[:, self._order[place]].T
+            return to_numpy(out)
 
         return values
 
@@ -255,9 +279,9 @@ class LowRankGram:
         """What prediction at new rows needs: the landmarks, and with leaves the training rows, with their coefficients."""
         iterates, own, _ = coef.shape
         flat = coef.reshape(iterates * own, self.n)[:, self._order]
-        back = self._landmarks.whitening.T
-        parts = [flat[:, piece.place] @ piece.factor.astype(np.float64) @ back for piece in self._pieces]
-        basis, used = self._landmarks.basis, self._landmarks.indices
+        there, back = self.array(flat), self._landmarks.whitening.T
+        parts = [to_numpy(there[:, piece.place] @ widened(piece.factor) @ back) for piece in self._pieces]
+        basis, used = self._chosen.basis, self._chosen.indices
         of_landmarks = np.sum(parts, axis=0).reshape(iterates, own, self.rank)
         if self._tree is None:
             return ExpansionPart(self.kernel, basis, used, of_landmarks, units)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from kstonet._arrays import Array, astype, contiguous, in_kind_of, like, low_precision, namespace, to_numpy, widened, zeros
+from kstonet.gram.algebra import lower_factor, regularised_inverse, solve_factored, solve_lower
 from kstonet.gram.cholesky import with_jitter
-from kstonet.gram.halves import CholeskyFactor, mirrored
 
 LOW_PRECISION_FROM = 3e-6  # ridge over the size of a block from which float32 holds its inverse well enough to correct with
 JITTERS = range(-14, -4)  # powers of ten of the mean diagonal of a block
@@ -29,8 +29,8 @@ class Piece:
     """Some rows: their place among all, their part of F, and the block of D that belongs to them (None: zeros)."""
 
     place: slice
-    factor: np.ndarray
-    block: np.ndarray | None
+    factor: Array
+    block: Array | None
 
 
 class RegularisedSolver:
@@ -51,72 +51,73 @@ class RegularisedSolver:
         self._pieces, self._order = pieces, order
         rank = pieces[0].factor.shape[1]
         self.shift = float(ridges.min())
-        self._inverses: list[np.ndarray] = []  # (b, b), or (b,) without a block
-        gram = np.zeros((rank, rank))
+        self._inverses: list[Array] = []  # (b, b), or (b,) without a block
+        gram = zeros(pieces[0].factor, (rank, rank), namespace(pieces[0].factor).float64)
         for piece in pieces:
-            inverse = _inverse(piece.block, ridges[piece.place], exact)
+            inverse = _inverse(piece, ridges[piece.place], exact)
             self._inverses.append(inverse)
-            factor = piece.factor.astype(np.float64)
+            factor = widened(piece.factor)
             gram += factor.T @ _applied(inverse, factor)
-        gram.flat[:: rank + 1] += 1.0
-        self._core = cho_factor(0.5 * (gram + gram.T), lower=True, overwrite_a=True, check_finite=False)
+        everyone = namespace(gram).arange(rank)
+        gram[everyone, everyone] += 1.0
+        self._core = lower_factor(0.5 * (gram + gram.T))
 
     @property
     def nbytes(self) -> int:
         """Bytes held beside the pieces."""
-        return int(self._core[0].nbytes + sum(inverse.nbytes for inverse in self._inverses))
+        return int(self._core.nbytes + sum(inverse.nbytes for inverse in self._inverses))
 
-    def solve(self, rows: np.ndarray) -> np.ndarray:
-        """Apply the inverse to every row."""
-        columns = np.ascontiguousarray(rows[:, self._order].T, dtype=np.float64)
-        projected = np.zeros((len(self._core[0]), columns.shape[1]))
+    def solve(self, rows: Array) -> Array:
+        """Apply the inverse to every row; the result is where the rows are."""
+        columns = contiguous(like(self._core, rows)[:, self._order].T)
+        projected = zeros(columns, (len(self._core), columns.shape[1]))
         for piece, inverse in zip(self._pieces, self._inverses, strict=True):
-            projected += piece.factor.astype(np.float64).T @ _applied(inverse, columns[piece.place])
-        inner = cho_solve(self._core, projected, check_finite=False)
-        solved = np.empty_like(columns)
+            projected += widened(piece.factor).T @ _applied(inverse, columns[piece.place])
+        inner = solve_factored(self._core, projected)
+        solved = zeros(columns, tuple(columns.shape))
         for piece, inverse in zip(self._pieces, self._inverses, strict=True):
-            solved[piece.place] = _applied(inverse, columns[piece.place] - piece.factor.astype(np.float64) @ inner)
-        out = np.empty(rows.shape)
+            solved[piece.place] = _applied(inverse, columns[piece.place] - widened(piece.factor) @ inner)
+        out = zeros(columns, tuple(rows.shape))
         out[:, self._order] = solved.T
-        return out
+        return in_kind_of(rows, out)
 
     @cached_property
     def diagonal(self) -> np.ndarray:
         """The diagonal of the inverse; zero for rows that take no part."""
         values = np.empty(len(self._order))
         for piece, inverse in zip(self._pieces, self._inverses, strict=True):
-            lifted = _applied(inverse, piece.factor.astype(np.float64))
-            half = solve_triangular(self._core[0], lifted.T, lower=True, check_finite=False)
-            own = inverse if inverse.ndim == 1 else np.diagonal(inverse)
-            values[self._order[piece.place]] = own - (half**2).sum(axis=0)
+            half = solve_lower(self._core, _applied(inverse, widened(piece.factor)).T)
+            own = inverse if inverse.ndim == 1 else inverse.diagonal()
+            values[self._order[piece.place]] = to_numpy(own - (half**2).sum(0))
         return np.asarray(np.maximum(values, 0.0))
 
 
-def _applied(inverse: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _applied(inverse: Array, columns: Array) -> Array:
     """One block of P times columns, in float64."""
-    wide = inverse.astype(np.float64, copy=False)
-    return np.asarray(wide[:, None] * columns if wide.ndim == 1 else wide @ columns)
+    wide = widened(inverse)
+    return wide[:, None] * columns if wide.ndim == 1 else wide @ columns
 
 
-def _inverse(block: np.ndarray | None, ridges: np.ndarray, exact: bool) -> np.ndarray:
+def _inverse(piece: Piece, ridges: np.ndarray, exact: bool) -> Array:
     """(block + diag(ridges))⁻¹ on the rows with finite ridges, zero elsewhere."""
-    seen = np.flatnonzero(np.isfinite(ridges))
+    seen, block = np.flatnonzero(np.isfinite(ridges)), piece.block
     if block is None:
-        return np.asarray(np.divide(1.0, ridges, out=np.zeros_like(ridges), where=np.isfinite(ridges)))
+        return like(widened(piece.factor[:0]), np.divide(1.0, ridges, out=np.zeros_like(ridges), where=np.isfinite(ridges)))
     if not len(seen):
-        return np.zeros(block.shape, dtype=np.float32)
+        return zeros(block, tuple(block.shape), low_precision(block))
     whole = len(seen) == len(block)
-    matrix = (block if whole else block[np.ix_(seen, seen)]).astype(np.float64)
-    size = float(np.abs(np.diagonal(matrix)).mean())
+    matrix = widened(block if whole else block[np.ix_(seen, seen)])
+    size = float(abs(matrix.diagonal()).mean())
     invalid = "a block of the kernel matrix is not positive semi-definite; use a valid kernel."
-    factor = with_jitter(lambda jitter: CholeskyFactor.of(matrix, ridges[seen] + jitter), size, JITTERS, invalid)
-    inverse = mirrored(factor.inverse())
+    inverse = with_jitter(lambda jitter: regularised_inverse(matrix, ridges[seen] + jitter), size, JITTERS, invalid)
     low = not exact and ridges[seen].min() > LOW_PRECISION_FROM * _size(matrix)
-    kept = np.zeros(block.shape, dtype=np.float32 if low else np.float64)
-    kept[slice(None) if whole else np.ix_(seen, seen)] = inverse
+    if whole:
+        return astype(inverse, low_precision(block)) if low else inverse
+    kept = zeros(block, tuple(block.shape), low_precision(block) if low else matrix.dtype)
+    kept[np.ix_(seen, seen)] = astype(inverse, kept.dtype)
     return kept
 
 
-def _size(matrix: np.ndarray) -> float:
+def _size(matrix: Array) -> float:
     """A bound of the largest eigenvalue."""
-    return float(np.abs(matrix).sum(axis=1).max())
+    return float(abs(matrix).sum(1).max())

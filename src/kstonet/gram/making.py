@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from kstonet._registry import require_free
 from kstonet.gram.base import Gram
 from kstonet.gram.dense import DenseGram
+from kstonet.gram.devices import torch_side
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.low_rank_options import LowRank
@@ -24,17 +24,9 @@ class GramFactory(Protocol):
         ...
 
 
-def _torch(device: str) -> Any:
-    """The module that knows PyTorch."""
-    try:
-        return importlib.import_module("kstonet.gram.torch")
-    except ImportError as error:
-        raise ImportError(f"device={device!r} needs PyTorch: pip install kstonet[gpu].") from error
-
-
 def expansion_on(expansion: Expansion, device: str | None) -> Expansion:
     """The expansion, with the kernel values of its predictions on a device; None is NumPy on the CPU."""
-    placed: Expansion = expansion if device is None else _torch(device).expansion_on(expansion, device)
+    placed: Expansion = expansion if device is None else torch_side(device).expansion_on(expansion, device)
     return placed
 
 
@@ -42,7 +34,7 @@ def _dense(X: np.ndarray, kernel: Kernel, *, device: str | None, dtype: str, max
     """The whole matrix in memory: NumPy on the CPU, or PyTorch on a device."""
     if device is None:
         return DenseGram(X, kernel, dtype=dtype, max_memory=max_memory)
-    gram: Gram = _torch(device).torch_gram(X, kernel, device, max_memory, dtype)
+    gram: Gram = torch_side(device).torch_gram(X, kernel, device, max_memory, dtype)
     return gram
 
 

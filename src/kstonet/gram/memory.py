@@ -13,6 +13,8 @@ from kstonet._words import readable_bytes
 #: Share of the machine's available memory that a Gram may take unless ``max_memory`` says otherwise.
 DEFAULT_FRACTION = 0.8
 GROUPS = Path("/sys/fs/cgroup")
+THREAD_ADDRESSES = 140e6  # bytes of address space that a thread reserves, for its stack and for blocks of its own
+LIBRARY_ADDRESSES = 100e6  # that matrix libraries reserve when they are first used
 OF_VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
 
 
@@ -52,7 +54,10 @@ def _of_groups() -> Iterator[int]:
     for most, taken in _limits(GROUPS, tuple(_lines("/proc/self/cgroup"))):
         try:
             with open(most, "rb") as limit, open(taken, "rb") as usage:
-                yield int(limit.read()) - int(usage.read())
+                left = int(limit.read()) - int(usage.read())
+            # files that were read count as usage until the system needs their pages
+            kept = (line.split() for line in _lines(str(most.parent / "memory.stat")))
+            yield left + next((int(value) for name, value in kept if name in ("inactive_file", "total_inactive_file")), 0)
         except (OSError, ValueError):  # no such group, or no limit
             continue
 
@@ -107,3 +112,28 @@ def require_memory(n: int, needed: int, limit: float, description: str, *, given
             f"{readable_bytes(limit)} ({origin}). Use fewer rows, or a larger max_memory if the "
             "machine has it."
         )
+
+
+def require_room(n: int, needed: int, threads: int, *, adapts: bool = False) -> None:
+    """Raise :class:`GramTooLargeError` unless a fit that takes ``needed`` bytes can end, with the threads it starts.
+
+    A Gram that ``adapts`` to the memory is as large as that allows; only an address space ends in the middle.
+
+    Examples
+    --------
+    >>> require_room(100, 1_000_000, threads=0)
+    """
+    reserved, advice = LIBRARY_ADDRESSES, "Use fewer rows or residuals=None, or give max_memory to try it nevertheless."
+    left = next(_of_address_space(), None)
+    if left is not None and threads > 1:
+        reserved, advice = (
+            reserved + threads * THREAD_ADDRESSES,
+            f"Use n_jobs=1, or raise the limit of the address space. {advice}",
+        )
+    for what, room, wanted in (
+        ("memory", None if adapts else available_memory(), float(needed)),
+        ("address space (ulimit -v)", left, needed + reserved),
+    ):
+        if room is not None and wanted > room:
+            needs = f"A fit of n={n:,} rows needs about {readable_bytes(wanted)} of {what}"
+            raise GramTooLargeError(f"{needs}; {readable_bytes(room)} are left. {advice}")

@@ -11,17 +11,19 @@ from joblib import cpu_count
 from kstonet._records import storable
 from kstonet._words import readable_bytes
 from kstonet.gram.blocks import BLOCK_BYTES
-from kstonet.gram.footprint import Workload, chosen_bytes, dense_bytes, latent_bytes, matrices_bytes
+from kstonet.gram.devices import memory_limit
+from kstonet.gram.footprint import Workload, chosen_bytes, dense_bytes, device_bytes, latent_bytes, matrices_bytes
 from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_options import LowRank, leaf_size
-from kstonet.gram.memory import DEFAULT_FRACTION, available_memory
 
 LARGEST_INVERSE = 12_000  # rows up to which a squared loss inverts the whole matrix
 RATE = 12e9  # float64 operations a second of one core, in matrix products of moderate size
 KERNEL_VALUE = 25e-9  # seconds, beside its products
 WIDENING = 1.0e-9  # seconds to make a stored float32 number a float64
 LATENT_STEP = 60e-9  # seconds for a step of the sampler in one unit of one row
+CLEARLY = 1.2  # ratio of two estimates that differ by more than they are wrong
 MOST_PARALLEL = 0.7  # share of the work that further cores take
+GPU_CORES = 500.0  # cores whose matrix work a GPU does
 
 
 @storable()
@@ -38,7 +40,8 @@ class Plan:
     rows, features : int
         Size of the training data.
     bytes : int
-        Estimated peak of the memory that a training takes beside X and y.
+        Estimated peak of the memory that a fit takes beside X and y. Where a choice decides how many kernels share the first
+        layer, this is the estimate with as many as are allowed.
     seconds : float
         Estimated time of a training with intervals on this machine, when it has nothing else to do; right within a factor of
         two or three.
@@ -51,6 +54,8 @@ class Plan:
     dual_gap : float, optional
         After a fit with the ε-insensitive loss: a bound of how far the dual value of the worst unit is from the optimum with
         the true kernel, relative to the primal value. None where it was too expensive to compute.
+    least_bytes : int, optional
+        Before a fit that chooses its kernels: the estimate with one of them.
 
     Examples
     --------
@@ -70,6 +75,7 @@ class Plan:
     leaf_rows: int | None = None
     trace_left_out: float | None = None
     dual_gap: float | None = None
+    least_bytes: int | None = None
 
     @property
     def approximate(self) -> bool:
@@ -78,7 +84,10 @@ class Plan:
 
     def __str__(self) -> str:
         """The plan in words."""
-        text = f"{self.solver}: {self.reason}; about {readable_bytes(self.bytes)} and {_readable_seconds(self.seconds)}"
+        size = f"about {readable_bytes(self.bytes)}"
+        if self.least_bytes is not None and self.least_bytes < self.bytes / CLEARLY:
+            size = f"{readable_bytes(self.least_bytes)} (one kernel) to {readable_bytes(self.bytes)} (several)"
+        text = f"{self.solver}: {self.reason}; {size} and {_readable_seconds(self.seconds)}"
         if self.rank is not None:
             most = "at most " if self.trace_left_out is None else ""
             leaves = f", exact within leaves of {self.leaf_rows:,} rows" if self.leaf_rows else ""
@@ -96,11 +105,6 @@ class Plan:
             return self
         worst = max(made, key=lambda gram: gram.trace_left_out)
         return replace(self, rank=worst.rank, leaf_rows=worst.leaf_rows, trace_left_out=worst.trace_left_out)
-
-
-def memory_limit(max_memory: float | None) -> float:
-    """Bytes that may be taken: those given, or a share of what is available."""
-    return DEFAULT_FRACTION * available_memory() if max_memory is None else max_memory
 
 
 def dense_fits(n: int, max_memory: float | None, *, squared: bool = False, groups: int = 1, dtype: str = "float64") -> bool:
@@ -132,13 +136,17 @@ def choose_solver(
 
     Examples
     --------
-    >>> choose_solver(2_000)[0], choose_solver(200_000, squared=True)[0], choose_solver(200_000, device="cuda")[0]
-    ('dense', 'low_rank', 'dense')
+    >>> choose_solver(2_000)[0], choose_solver(200_000, squared=True)[0]
+    ('dense', 'low_rank')
     """
-    if device is not None:
-        return "dense", f"device={device!r} holds the whole matrix"
     if pairwise:
         return "dense", "the kernel matrix is given"
+    if device is not None:
+        needed, most = device_bytes(n, squared=squared, dtype=dtype), memory_limit(max_memory, device)
+        if needed <= most:
+            return "dense", f"device={device!r} holds the whole matrix"
+        would = f"the matrix of {n:,} rows would take {readable_bytes(needed)} of device={device!r}"
+        return "low_rank", f"{would}, of {readable_bytes(most)} that may be taken"
     if squared and n > LARGEST_INVERSE:
         return "low_rank", f"{n:,} rows are more than the {LARGEST_INVERSE:,} whose matrix is inverted"
     if not dense_fits(n, max_memory, squared=squared, dtype=dtype):
@@ -164,10 +172,10 @@ def plan_training(
     if solver == "auto":
         solver, reason = choose_solver(n, pairwise=pairwise, squared=squared, device=device, max_memory=max_memory)
     made = LowRank() if solver == "low_rank" else solver
-    cores = 1.0 + MOST_PARALLEL * (cpu_count() - 1)
+    cores = GPU_CORES if device is not None and device != "cpu" else 1.0 + MOST_PARALLEL * (cpu_count() - 1)
     seconds = n * units * 25 * LATENT_STEP * iterations
     if isinstance(made, LowRank):
-        rank, leaf_rows = made.sizes(n, memory_limit(max_memory))
+        rank, leaf_rows = made.sizes(n, memory_limit(max_memory, device), device)
         leaf = leaf_size(n, leaf_rows)
         numbers = work.groups * made.bytes_needed(n, rank, leaf_rows) + 2 * BLOCK_BYTES
         numbers += 4 * n * leaf if work.intervals else 0  # cross-fitting has a solver of its own
@@ -181,7 +189,7 @@ def plan_training(
     operations = n * n * (KERNEL_VALUE + 2.0 * p / RATE) + (n**3 if squared else n**3 / 6.0) / RATE
     operations += 1.5 * iterations * (1 if squared else 40) * 2.0 * n * n * units / RATE
     name = solver if isinstance(solver, str) else type(solver).__name__
-    peak = chosen_bytes(n, work, dense_bytes(n, work))
+    peak = chosen_bytes(n, work, dense_bytes(n, work)) if device is None else device_bytes(n, squared=squared) * work.groups
     return Plan(name, reason, n, p, int(peak), float(seconds + operations / cores))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 
 from kstonet._arrays import Array, astype, machine_epsilon, to_numpy
+from kstonet.gram.blocks import row_blocks
 from kstonet.gram.cholesky import NotPositiveDefiniteError, with_jitter
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.expansion import Expansion
@@ -87,19 +89,23 @@ def free_memory(device: torch.device) -> int:
     return int(torch.cuda.mem_get_info(device)[0] + kept)
 
 
+def placing(device: str) -> Callable[[np.ndarray], torch.Tensor]:
+    """What puts NumPy arrays on a device."""
+    there = usable(device)
+    return lambda values: torch.as_tensor(values, device=there)
+
+
 def expansion_on(expansion: Expansion, device: str) -> Expansion:
     """An expansion with its arrays on a device, and blocks of kernel values that use a small part of its memory."""
-    there = usable(device)
-    block = min(DEVICE_BLOCK_BYTES, free_memory(there) // BLOCKS_IN_MEMORY)
-    return expansion.placed(lambda values: torch.as_tensor(values, device=there), block)
+    block = min(DEVICE_BLOCK_BYTES, free_memory(usable(device)) // BLOCKS_IN_MEMORY)
+    return expansion.placed(placing(device), block)
 
 
 def torch_gram(
     X: np.ndarray, kernel: Kernel, device: str, max_memory: float | None = None, dtype: str = "float64"
 ) -> TorchGram:
     """A Gram of NumPy rows on a device that torch knows by name ("cpu", "cuda", "cuda:1")."""
-    rows = torch.as_tensor(X, device=usable(device))
-    return TorchGram(rows, kernel, dtype=dtype, max_memory=max_memory)
+    return TorchGram(placing(device)(X), kernel, dtype=dtype, max_memory=max_memory)
 
 
 class TorchGram(DenseGram):
@@ -134,7 +140,11 @@ class TorchGram(DenseGram):
 
         def factored(jitter: float, precision: torch.dtype = torch.float64) -> torch.Tensor:
             work = torch.empty((len(rows), len(rows)), dtype=precision, device=matrix.device)
-            work[...] = matrix if len(rows) == self.n else matrix[chosen][:, chosen]
+            if len(rows) == self.n:
+                work[...] = matrix
+            else:
+                for part in row_blocks(len(rows), self.n, block_bytes=DEVICE_BLOCK_BYTES):
+                    work[part] = matrix[chosen[part]][:, chosen]
             work.diagonal().add_(torch.as_tensor(ridges + jitter, dtype=precision, device=matrix.device))
             return _TorchCholesky(work).factor
 

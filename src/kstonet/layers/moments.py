@@ -9,7 +9,6 @@ import numpy as np
 from kstonet.layers.activations import Activation
 
 FIRST_LAYER, REGRESSION = "first layer", "regression layers"
-SHRINKAGE = "shrinkage"  # of large log-odds
 
 
 @dataclass(frozen=True)

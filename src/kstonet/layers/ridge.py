@@ -130,6 +130,11 @@ class RidgeMap:
         image = to_numpy(self.gram.product(self.gram.array(np.ascontiguousarray(coef.T))))
         return Regression(coef, intercept, image.T)
 
+    def among(self, X: np.ndarray, rows: np.ndarray) -> RidgeMap:
+        """The same regressions on some of the rows alone, whose features are in X: kernel, ridge and weights stay."""
+        weights = None if self.weights is None else self.weights[rows]
+        return RidgeMap(DenseGram(X[rows], self.gram.kernel), self.ridge, weights)
+
     def _factor(self, rows: np.ndarray) -> np.ndarray:
         """Cholesky factor of Q on some rows, kept: the same folds are hidden from one iteration after the other.
 
@@ -210,6 +215,12 @@ class RidgeLayer:
 
     def kernel_gap(self) -> None:
         """A squared loss has no bound of this kind: the plan says how much of the kernel is left out."""
+
+    def among(self, X: np.ndarray, rows: np.ndarray) -> Self:
+        """The layer before its first refit, on some of the rows alone."""
+        maps = tuple(ridge.among(X, rows) for ridge in self.maps)
+        groups = tuple(UnitGroup(ridge.gram, group.units) for ridge, group in zip(maps, self.groups, strict=True))
+        return replace(self, groups=groups, maps=maps, coef=None, intercept=None, fitted=None)
 
     # -- what is automatic -------------------------------------------------------------------------------------------------
 

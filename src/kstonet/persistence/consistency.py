@@ -39,6 +39,8 @@ def check_kernel(kernel: Kernel | None, features: int) -> None:
         expect(len(set(map(len, projection))) == 1 and len(projection[0]) > 0, "the projection of the kernel is no matrix")
         features = len(projection[0])
     expect(scale is None or len(scale) == features, "the kernel has not one length scale per feature")
+    origin = getattr(kernel, "origin", None)
+    expect(origin is None or len(origin) == features, "the kernel has not one origin per feature")
     expect(squash is None or all(spread > 0 for _, spread in squash), "the spread of a feature is not positive")
     expect(scale is None or min(scale) > 0, "a length scale is not positive")
     expect(getattr(kernel, "gamma", 1.0) > 0, "the kernel has a gamma that is not positive")
@@ -178,7 +180,7 @@ def _check_intervals(calibration: IntervalCalibration, outputs: int, features: i
 
 def _check_probabilities(calibration: ProbabilityCalibration, outputs: int) -> None:
     expect(calibration.temperature > 0 and calibration.variance_scale > 0, "the calibration is not positive")
-    expect(calibration.first_scale > 0 and calibration.shrinkage >= 0, "the calibration is not positive")
+    expect(calibration.first_scale > 0 and 0 <= calibration.growth <= 1, "the calibration is not positive")
     if calibration.floor is not None:
         floored = len(calibration.floor) == outputs and calibration.floor.sum() < 1.0
         expect(floored, "the floor of the probabilities is none")

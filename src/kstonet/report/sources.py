@@ -12,7 +12,6 @@ MEANINGS = {
     "noise": "variation of the data around the network; more rows do not reduce it",
     "first layer": "the first layer is not determined by nearby training rows",
     "regression layers": "estimated coefficients of the layers above",
-    "shrinkage": "large log-odds are estimated too small",
     "between iterations": "the averaged iterations disagree: training has not converged",
 }
 ROLES = {
@@ -20,7 +19,6 @@ ROLES = {
     "first layer": "shade-1",
     "regression layers": "shade-2",
     "between iterations": "shade-3",
-    "shrinkage": "muted",
 }
 
 

@@ -17,7 +17,7 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dposv  # scipy's wrappers cost more than these small systems
 from sklearn.exceptions import ConvergenceWarning
 
-from kstonet.solvers.penalties import Floats, Penalty, make_penalty
+from kstonet.solvers.penalties import Floats, NoPenalty, Penalty, make_penalty
 from kstonet.solvers.wide import wide_closed_form, wide_descent
 
 CONSTANT = 1e-26  # variance over mean square below which a predictor is constant: the rounding of its mean
@@ -25,6 +25,7 @@ GRAM_IS_SAFE = 1e-6  # ratio of extreme eigenvalues down to which the Gram loses
 DAMPING = 1e-12  # of the Newton step, relative to each diagonal entry: collinear predictors stay solvable
 WIDE = 300  # predictors from which, where they are more than the rows, their Gram matrix is not formed
 POLISHED = 1e-13  # relative KKT violation at which an exact solve has nothing left to do
+EXCUSED = 1e-6  # relative KKT violation that rounding may leave without a warning
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class PenalizedFit:
     n_iter : int
         Number of coordinate-descent passes; 0 if the closed form or the Newton step sufficed.
     converged : bool
-        Whether every ``kkt`` is within ``tol``, or within the rounding error of the gradient.
+        Whether every ``kkt`` is within ``tol``, or within the rounding error of the gradient and 1e-6.
     """
 
     weights: Floats
@@ -80,7 +81,8 @@ def solve_penalized(
     penalty : {"lasso", "ridge", "scad", "mcp", "none"} or Penalty
         Ridge is alpha/2·‖w‖², SCAD has a = 3.7, MCP gamma = 3; pass a :class:`~kstonet.solvers.penalties.Penalty` for
         other shapes. ``"none"`` is least squares, of minimum norm if predictors are collinear. Predictors are never
-        rescaled: SCAD and MCP are solved in the units given, also where those make the problem non-convex.
+        rescaled: SCAD and MCP are solved in the units given, also where those make the problem non-convex. With ``alpha=0``
+        for every output, each of them is ``"none"``.
     alpha : float or array of shape (k,)
         Strength of the penalty, one value for all outputs or one for each. ``"none"`` ignores it.
     sample_weight : array of shape (n,), optional
@@ -100,7 +102,8 @@ def solve_penalized(
     Warns
     -----
     ConvergenceWarning
-        If ``max_iter`` was not enough; the message has the violation reached.
+        If ``max_iter`` was not enough, or if predictors are so nearly collinear that rounding leaves a violation of more than
+        1e-6; the message has the cause and the violation reached.
 
     Examples
     --------
@@ -118,10 +121,13 @@ def solve_penalized(
     if T.ndim != 2 or len(T) != len(F) or T.shape[1] == 0:
         raise ValueError(f"targets has shape {T.shape}; it must be ({len(F)}, k), one row per row of features.")
     P = make_penalty(penalty, alpha, T.shape[1])
+    if not np.any(P.alpha):
+        P = NoPenalty()  # one answer for collinear predictors, where a descent would end anywhere on a line
     F, mean_f = centre("features", F, w)
     T, mean_t = centre("targets", T, w)
     weigh(F, w)
     weigh(T, w)
+    T[:, is_constant(np.einsum("ij,ij->j", T, T), mean_t)] = 0.0  # what rounding leaves of them says nothing
     wide = F.shape[1] > max(len(F), WIDE)
     gram = np.zeros((0, 0)) if wide else F.T @ F
     if wide:
@@ -149,18 +155,26 @@ def solve_penalized(
             W, _, n_iter = descend(gram, linear, relaxed, W, scale, tol, max_iter)
         W, kkt, more = descend(gram, linear, P, W, scale, tol, max_iter)
         n_iter += more
-    failed = kkt > np.maximum(tol, _rounding(float(spread.sum()), W, scale))
-    if failed.any():
-        worst = int(np.argmax(np.where(failed, kkt, -1.0)))
-        warnings.warn(
-            f"penalised regression: {int(failed.sum())} of {len(kkt)} outputs stopped at max_iter={max_iter} with a "
-            f"relative KKT violation up to {kkt[worst]:.2g} (output {worst}); tol={tol:g}. Raise max_iter or alpha, or "
-            "loosen tol.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    converged = _say_what_failed(kkt, tol, _rounding(float(spread.sum()), W, scale), max_iter)
     weights = np.ascontiguousarray(W.T)
-    return PenalizedFit(weights, mean_t - weights @ mean_f, weights != 0, kkt, n_iter, not failed.any())
+    return PenalizedFit(weights, mean_t - weights @ mean_f, weights != 0, kkt, n_iter, converged)
+
+
+def _say_what_failed(kkt: Floats, tol: float, rounding: Floats, max_iter: int) -> bool:
+    """Warn of outputs that miss their conditions, with the cause; whether there were none."""
+    failed = kkt > np.maximum(tol, np.minimum(rounding, EXCUSED))
+    if not failed.any():
+        return True
+    worst = int(np.argmax(np.where(failed, kkt, -1.0)))
+    cause = (
+        f"stopped at max_iter={max_iter} with a relative KKT violation up to {kkt[worst]:.2g} (output {worst}); tol={tol:g}. "
+        "Raise max_iter or alpha, or loosen tol."
+        if kkt[worst] > rounding[worst]
+        else f"have weights so large that rounding leaves a relative KKT violation up to {kkt[worst]:.2g} (output {worst}): "
+        "predictors are nearly collinear, or far smaller than others. Raise alpha."
+    )
+    warnings.warn(f"penalised regression: {int(failed.sum())} of {len(kkt)} outputs {cause}", ConvergenceWarning, stacklevel=3)
+    return False
 
 
 def check_design(features: ArrayLike, sample_weight: ArrayLike | None, tol: float, max_iter: int) -> tuple[Floats, Floats]:
@@ -205,7 +219,7 @@ def weigh(rows: Floats, w: Floats) -> None:
 
 
 def is_constant(spread: Floats, mean: Floats) -> NDArray[np.bool_]:
-    """Which predictors do not vary, from their mean squares after and before centring."""
+    """Which columns do not vary, from their mean squares after and before centring."""
     return np.asarray(spread <= CONSTANT * (spread + mean**2))
 
 

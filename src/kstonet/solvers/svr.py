@@ -145,7 +145,8 @@ class _Run:
         if warm is not None:  # the shift that balanced the last solve, moved along with C and the targets
             self.shifts *= warm.shifts / wanted_shifts(self.gram, warm.problem)
         for rows in self.groups(np.flatnonzero(self.constant_value > 0.0)):
-            left = self.split(rows, warm)
+            with np.errstate(over="ignore", invalid="ignore"):  # a gap that is not finite is an error with words
+                left = self.split(rows, warm)
             failed = np.zeros(len(left), dtype=bool) if warm is None else ~warm.converged[left]
             if not self.tight:  # where the last solve did not get there, this one would not either
                 left, failed = left[~failed], failed[~failed]

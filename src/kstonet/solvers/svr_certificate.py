@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kstonet._arrays import to_numpy
 from kstonet.gram import StructuredGram
 from kstonet.solvers.svr_solution import SVRSolution
 
@@ -48,7 +49,7 @@ def kernel_gap(gram: StructuredGram, solution: SVRSolution) -> np.ndarray:
     primal, _ = problem.primal(solution.coef, exact[:m])
     bound = primal - problem.dual(feasible, exact[m:])
     if gram.below:
-        held = gram.product(both)
+        held = to_numpy(gram.product(gram.array(both)))
         left_out = 0.5 * (feasible * (exact[m:] - held[m:])).sum(axis=1)
         gap = problem.primal(solution.coef, held[:m])[0] - problem.dual(feasible, held[m:])
         bound = np.minimum(bound, left_out + gap)

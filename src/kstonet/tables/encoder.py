@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, Self
 
@@ -86,7 +87,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        columns = columns_of(table)
+        return self.fit_columns(columns_of(table))
+
+    def fit_columns(self, columns: Sequence[Column]) -> Self:
+        """As :meth:`fit`, of columns that were read already."""
         names = [column.name for column in columns]
         absent = [name for name in self.categorical if name not in names]
         if absent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -118,8 +119,9 @@ def columns_of(table: Any) -> list[Column]:
     names = names_of(table)
     if not is_frame(table):
         return [as_column(table[:, j], name) for j, name in enumerate(names)]
-    pandas = _package(table) == "pandas"  # by place: names need not be unique
-    return [as_column(table.iloc[:, j] if pandas else table.to_series(j), name) for j, name in enumerate(names)]
+    if _package(table) == "pandas":  # by place: names need not be unique
+        return [as_column(values, name) for (_, values), name in zip(table.items(), names, strict=True)]
+    return [as_column(table.to_series(j), name) for j, name in enumerate(names)]
 
 
 def as_pandas(table: Any) -> Any:
@@ -150,8 +152,9 @@ def as_column(values: Any, name: str | None = None) -> Column:
         declared = _of_pandas(values.dtype)
         if declared == NUMBER:
             return Column(called, NUMBER, np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan)), values.index)
-        gone = np.asarray(values.isna())
-        return Column(called, declared, _objects(values.tolist(), gone.tolist()), values.index)
+        listed = values.tolist()
+        gone = [_is_missing(value) for value in listed] if values.dtype == object else np.asarray(values.isna()).tolist()
+        return Column(called, declared, _objects(listed, gone), values.index)
     rows = range(len(values))
     if package == "polars":
         declared = _of_polars(values.dtype)
@@ -178,6 +181,7 @@ def _objects(values: list[Any], gone: list[bool]) -> np.ndarray:
     return found
 
 
+@lru_cache(maxsize=64)
 def _of_pandas(dtype: Any) -> str:
     from pandas import CategoricalDtype, PeriodDtype
     from pandas.api import types

@@ -78,12 +78,13 @@ def at_density(
     if not choice.signal:
         return choice
     places = neighbourhoods(choice.kernel, X, Y, weights, seed)
+    threads = None if n_jobs is None else min(n_jobs, len(places))  # each keeps some of the memory that it has freed
 
     def judged(kernel: Kernel, ridge: float) -> Judged:
         def fit(place: Neighbourhood) -> RidgeFit | None:
             return ridge_fit(np.asarray(kernel(place.X, place.X)), place.Y, ridge, place.weights)
 
-        fits = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fit)(place) for place in places)
+        fits = Parallel(n_jobs=threads, prefer="threads")(delayed(fit)(place) for place in places)
         return Judged(kernel, ridge, tuple(fits) if all(one is not None for one in fits) else ())
 
     pairs = zip(choice.kernels, choice.ridges, strict=True)

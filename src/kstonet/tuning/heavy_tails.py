@@ -11,6 +11,11 @@ FEWEST_VALUES = 10  # features with fewer different values have no tails
 MOST_ROWS = 12_000  # so many, or up to twice as many, tell a tail
 
 
+def telling(X: np.ndarray) -> np.ndarray:
+    """Some of very many rows, as many as tell a tail."""
+    return X[:: max(1, len(X) // MOST_ROWS)]
+
+
 def heavy_tails(X: np.ndarray) -> Squash | None:
     """Centre and spread of the features with heavy tails; None where there is no such feature.
 
@@ -23,7 +28,7 @@ def heavy_tails(X: np.ndarray) -> Squash | None:
     >>> [bool(np.isfinite(spread)) for _, spread in heavy_tails(np.hstack([normal, np.exp(2 * normal)]))]
     [False, True]
     """
-    X = X[:: max(1, len(X) // MOST_ROWS)]
+    X = telling(X)
     away = X - X.mean(axis=0)
     square = np.maximum((away**2).mean(axis=0), 1e-300)
     centre = np.median(X, axis=0)

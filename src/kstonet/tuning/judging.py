@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from kstonet.gram import Kernel
-from kstonet.gram.kernels.squash import Squash
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.relevance_gradient import RIDGE_BOUNDS, Objective, learn_scales
 from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, best_ridge, ridge_fit
@@ -99,9 +98,8 @@ class Rows:
         """The rows with every feature multiplied by a number; candidates on them do not know it."""
         return replace(self, X=self.X * unit)
 
-    def drawn_in(self, squash: Squash) -> Rows:
-        """The rows with heavy tails drawn in."""
-        view = View.drawn_in(self.X, squash)
+    def seen_as(self, view: View) -> Rows:
+        """The rows, until now seen as they are, in another view."""
         return replace(self, X=view(self.X), view=view)
 
     def turned(self, directions: np.ndarray) -> Rows:

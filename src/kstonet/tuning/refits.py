@@ -6,7 +6,9 @@ simulated data 90 % intervals covered 81 % at 20 rows and 88 % at 100). Here the
 
 From 200 rows on one choice without a fifth of the rows says by how much residuals are too small, at the price of one: on
 training rows of eleven sets, 90 % intervals covered 88.2 % at 250 rows and 88.5 % at 400, and with it 90.4 and 91.1 %, with the
-same interval score; from 600 rows on they cover as they are.
+same interval score; from 600 rows on they cover as they are. The comparison is with residuals of the same rows that
+were hidden together, as many as the choice does not know: beside residuals of smaller folds the ratio would hold the gain of
+more rows as well, and 95 % intervals covered up to 98.7 % where errors fall quickly with the number of rows (yacht).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ TINY = 1e-30  # in place of zero; its inverse is a number in float32
 NOWHERE = 1e12  # value where the kernel matrix is singular
 
 
-def _evidence(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray] | None:
+def evidence(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray] | None:
     """Minus the log evidence, amplitude and intercept profiled out, and its derivative with respect to K (the upper half)."""
     found = CholeskyFactor.of(K, noise)
     if found is None:
@@ -129,7 +129,7 @@ def objective_and_gradient(
     noise = np.full(len(X), ridge, dtype=X.dtype) if weights is None else ridge / weights
     K, slope = family.value_and_slope(family.distances(X, scales))
     if objective == "evidence":
-        found = _evidence(K, Y, noise)
+        found = evidence(K, Y, noise)
     else:
         found = _leave_one_out(K, Y, noise) if loss is None else _log_loss(K, Y, noise, weights, loss)
     if found is None:

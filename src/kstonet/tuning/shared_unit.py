@@ -5,24 +5,32 @@ much as it varies, and those that are nearly constant say next to nothing. Such 
 one per feature. On digits (validation rows) it has half of the log loss that learned scales have. Half way, with features that
 count by the root of their spread, is best on 1,024 bits of molecules (QSAR, left-out training rows of three folds): a log loss
 of 0.66 of that of the frequencies, 0.67 with bits as they are, 0.68 with standardised ones.
+
+Features that are never negative and often zero (bits, counts, pixels) mostly say what a row has. That two rows lack the same
+does not make them alike, but distances say so: the Tanimoto kernel does not. On 1,500 rows of MNIST its square has a left-out
+loss of 0.077 and an error of 6.5 % on other training rows, the best RBF kernel of pixels 0.081 and 6.8 %.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from kstonet.gram import Kernel
+from kstonet.gram.kernels import Tanimoto
 from kstonet.problem import Problem
 from kstonet.tuning.automatic import FEW_ROWS, MORE_ROWS, MOST_ROWS
 from kstonet.tuning.choice import Choice
 from kstonet.tuning.judging import Candidate, Rows
 from kstonet.tuning.log_loss import LeftOutLogLoss
-from kstonet.tuning.screening_ridge import ridge_fit
+from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, best_ridge, ridge_fit
 from kstonet.tuning.stationary import FAMILIES, Family
 
 TRIED = ("rbf", "matern52")
 POWERS = (0.5, 1.0)  # of the spread of a feature, by which it counts
+LEAST_ZEROS = 1.0 / 3.0  # share of the values from which zero is the lack of something
 LEAST_RANGE = 1.5  # ratio of the largest to the smallest spread; below it, the unit makes no difference
 
 
@@ -51,29 +59,74 @@ def with_shared_unit(
     Choice
     """
     spread = problem.scaler.scale
-    if not found.signal or spread.max() < LEAST_RANGE * spread.min():
+    if not found.signal:
         return found
     order = np.random.default_rng(seed).permutation(len(columns))
     every = Rows(problem.X, columns, problem.weights, loss)
-    most = every.take(order[:MOST_ROWS])
+    few, more, most = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS, MOST_ROWS))
     families = [FAMILIES[name] for name in TRIED if name in names]
-    few, more = every.take(order[:FEW_ROWS]), every.take(order[:MORE_ROWS])
-    starts = [_best_width(few, more, families, spread**power) for power in POWERS if families]
-    judged = [one for start in starts if (one := most.judge(start)) is not None]
+    tried: list[_Tried] = []
+    if families and spread.max() >= LEAST_RANGE * spread.min():
+        starts = [_best_width(few, more, families, spread**power) for power in POWERS]
+        judged = [one for start in starts if (one := most.judge(start)) is not None]
+        if judged:
+            best = most.with_best_ridge(min(judged, key=lambda one: one.score))
+            tried.append(_Tried(best.family.name, "features in a shared unit", best.kernel, best.fit))
+    if names == tuple(FAMILIES) and lacks(problem.rows.X):
+        tried += _tanimoto(problem, few, most)
     kernel, ridge = found.kernels[0], found.ridges[0]
     present = ridge_fit(np.asarray(kernel(most.X, most.X)), most.Y, ridge, most.weights, most.loss)
-    if not judged or present is None:
+    if not tried or present is None:
         return found
-    best = most.with_best_ridge(min(judged, key=lambda one: one.score))
-    if best.score >= present.score:
-        return replace(found, table=[*found.table, best.row()])
+    found = replace(found, table=[*found.table, *(one.row(len(most)) for one in tried)])
+    first = min(tried, key=lambda one: one.fit.score)
+    if first.fit.score >= present.score:
+        return found
+    fit = first.fit
     reason = (
-        f"{best.family.name}, features in a shared unit, ridge {best.fit.ridge:.3g}: a log loss of {best.score:.3g} "
-        f"on {len(most)} rows that were left out, {present.score:.3g} with standardised features ({found.reason})"
+        f"{first.name}, {first.how}, ridge {fit.ridge:.3g}: a log loss of {fit.score:.3g} on {len(most)} rows that were left "
+        f"out, {present.score:.3g} with standardised features ({found.reason})"
     )
-    fit = best.fit
-    only = {"kernels": (best.kernel,), "ridges": (fit.ridge,), "strengths": (fit.strength,), "noises": (fit.root,)}
-    return replace(found, **only, table=[*found.table, best.row()], reason=reason)  # type: ignore[arg-type]
+    only = {"kernels": (first.kernel,), "ridges": (fit.ridge,), "strengths": (fit.strength,), "noises": (fit.root,)}
+    return replace(found, **only, reason=reason)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A candidate of this module, as the table and the reason name it."""
+
+    name: str
+    how: str
+    kernel: Kernel
+    fit: RidgeFit
+
+    def row(self, rows: int) -> dict[str, Any]:
+        gamma = getattr(self.kernel, "gamma", None)
+        fit = {"ridge": self.fit.ridge, "score": self.fit.score, "rows": rows}
+        return {"kernel": self.name, "gamma": gamma, "relevance": "shared unit", **fit}
+
+
+def lacks(X: np.ndarray) -> bool:
+    """Whether zero says that something is not there: no value is negative, and many are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lacks(np.eye(3)), lacks(np.eye(3) - 0.5), lacks(np.ones((3, 3)))
+    (True, False, False)
+    """
+    return bool((X >= 0.0).all() and np.mean(X == 0.0) >= LEAST_ZEROS)
+
+
+def _tanimoto(problem: Problem, few: Rows, most: Rows) -> list[_Tried]:
+    """The kernel of what rows share, on features as they were before they were standardised."""
+    scaler = problem.scaler
+    kernel = Tanimoto(tuple((1.0 / scaler.scale).tolist()), origin=tuple((scaler.mean / scaler.scale).tolist()))
+    start, fit = MIDDLE, None
+    for rows in (few, most):
+        fit = best_ridge(np.asarray(kernel(rows.X, rows.X)), rows.Y, rows.weights, RIDGES, start, loss=rows.loss)
+        start = MIDDLE if fit is None else RIDGES.index(fit.ridge)
+    return [] if fit is None else [_Tried("tanimoto", "features as they were given", kernel, fit)]
 
 
 def _best_width(few: Rows, more: Rows, families: list[Family], unit: np.ndarray) -> Candidate:

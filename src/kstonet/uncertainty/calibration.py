@@ -22,11 +22,11 @@ from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_m
 from kstonet.uncertainty.distribution import PredictiveDistribution
 from kstonet.uncertainty.local_scale import LocalScale, learn_scale
 from kstonet.uncertainty.logits import bootstrap_scale, out_of_sample_logits
-from kstonet.uncertainty.network import NetworkUncertainty, left_out_moments
+from kstonet.uncertainty.network import NetworkUncertainty, left_out_log_odds, left_out_moments
 from kstonet.uncertainty.noise_model import EXACT, NoiseModel, left_out_variances
 from kstonet.uncertainty.online import OnlineFactor, adapting
 from kstonet.uncertainty.regions import JointFactor
-from kstonet.uncertainty.ridge_scale import SHRINKAGE, ridge_scale
+from kstonet.uncertainty.ridge_scale import GROWTH, drawn_scale, label_correlation, ridge_scale
 from kstonet.uncertainty.tempering import Tempering, fresh_tempering
 
 MOST_TOO_SMALL = 2.0  # how many times residuals are made larger at most
@@ -45,6 +45,7 @@ class TrainingEnd:
     settings: IROSettings
     run: Run = field(default_factory=Run)
     predicted: Callable[[Run], np.ndarray] | None = None  # makes out-of-sample predictions, where the training has better ones
+    restarted: Callable[[np.ndarray, np.random.Generator], np.ndarray] | None = None  # out-of-sample logits of other labels
 
 
 @storable()
@@ -108,14 +109,17 @@ class IntervalCalibration:
         found = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds, end.run)
         if better is None:
             return found
-        # better predictions of a part of the rows say by how much all residuals are too small
-        residuals, known = end.outputs - found, ~np.isnan(better).any(axis=1)
+        # better predictions of a part of the rows say by how much all residuals are too small; they are compared with those of
+        # a network that does not know this part either: more rows make residuals smaller, whatever was chosen
+        known = ~np.isnan(better).any(axis=1)
         weights = None if end.weights is None else end.weights[known]
         if weights is not None and not weights.any():
             return found
-        sizes = [np.average(np.abs(r[known]), axis=0, weights=weights) for r in (end.outputs - better, residuals)]
+        loop, run = (end.settings, end.weights), end.run.within("part")
+        alike = cross_fitted(end.states[-1], end.inputs, end.outputs, *loop, run=run, part=np.flatnonzero(known))
+        sizes = [np.average(np.abs(end.outputs - r)[known], axis=0, weights=weights) for r in (better, alike)]
         ratio = np.clip(sizes[0] / np.maximum(sizes[1], EXACT), 1.0, MOST_TOO_SMALL)
-        return np.asarray(end.outputs - ratio * residuals)
+        return np.asarray(end.outputs - ratio * (end.outputs - found))
 
     @classmethod
     def _of_part(
@@ -255,8 +259,8 @@ class ProbabilityCalibration:
         The least probability of every class, where a share of the labels is wrong.
     first_scale : float
         Multiplies the part of the variance that comes from the first layer.
-    shrinkage : float
-        The share by which log-odds may be too small, as a standard deviation.
+    growth : float
+        The power of 1/(4p(1 - p)) that the variance of the log-odds grows with where a class is certain.
     """
 
     temperature: float = 1.0
@@ -265,7 +269,7 @@ class ProbabilityCalibration:
     given: tuple[np.ndarray, ...] | None = None
     floor: np.ndarray | None = None
     first_scale: float = 1.0
-    shrinkage: float = 0.0
+    growth: float = 0.0
 
     @classmethod
     def of_fit(cls, predicted: tuple[np.ndarray, ...]) -> ProbabilityCalibration:
@@ -296,14 +300,28 @@ class ProbabilityCalibration:
             predicted = tuple(part[end.weights > 0] for part in (logits, end.outputs, end.weights))
         found = cls.of_fit(predicted)
         if end.states[-1].network.first.left_out:
-            p = found.tempering.probabilities(logits)
-            scale = ridge_scale(end.states[-1], end.inputs, uncertainty, p, end.outputs, end.weights)
-            return replace(found, first_scale=scale, shrinkage=SHRINKAGE)
+            return found._of_regressions(end, uncertainty, logits)
         fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
         some = np.arange(0, len(fitted), max(1, len(fitted) // ENOUGH_ROWS))
         variance = uncertainty.log_odds(end.X[some], found.temperature).variance
         rows = end.states[-1], end.inputs, found.tempering, fitted, (some, variance), end.settings, end.weights
         return replace(found, variance_scale=bootstrap_scale(*rows, end.run))
+
+    def _of_regressions(self, end: TrainingEnd, uncertainty: NetworkUncertainty, logits: np.ndarray) -> ProbabilityCalibration:
+        """Where the first layer is a regression of indicators: with what its variance lacks."""
+        p = self.tempering.probabilities(logits)
+        first = ridge_scale(end.states[-1], end.inputs, uncertainty, p, end.outputs, end.weights)
+        found = replace(self, first_scale=first, growth=GROWTH)
+        units, (n, classes) = end.states[-1].network.first.n_outputs, logits.shape
+        if end.restarted is None or n > MANY_ROWS or units < classes - 1:  # a draw of labels is a fit, here an expensive one
+            return found
+        errors = np.eye(units), label_correlation(p, units, end.weights)
+        apart, together = left_out_log_odds(uncertainty, end.states, end.inputs, self.temperature, *errors)
+        parts, least = apart.parts, together.parts[FIRST_LAYER]
+        variance = np.asarray(sum(parts.values()) + (first - 1.0) * parts[FIRST_LAYER])
+        truth = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0) / self.temperature
+        scale = drawn_scale(end.restarted, truth, first * least, variance, self.tempering, end.weights)
+        return replace(found, variance_scale=scale)
 
 
 def _of_features(kernels: Sequence[Kernel | None]) -> Kernel | None:

@@ -87,14 +87,15 @@ class NetworkUncertainty:
 
         The same as the delta method with the covariance of :meth:`moments`, without an array of (n, classes, classes).
         """
-        blocks = [
-            self._log_odds(values, self.first.covariance(X[rows], features), temperature)
-            for rows, values, features in self.expansion.blocks(X)
-        ]
-        parts = {source: np.concatenate([block.parts[source] for block in blocks]) for source in blocks[0].parts}
-        return LogOdds(np.concatenate([block.logits for block in blocks]), parts)
+        return _joined(
+            [
+                self.log_odds_of(values, self.first.covariance(X[rows], features), temperature)
+                for rows, values, features in self.expansion.blocks(X)
+            ]
+        )
 
-    def _log_odds(self, values: np.ndarray, covariance: np.ndarray, temperature: float) -> LogOdds:
+    def log_odds_of(self, values: np.ndarray, covariance: np.ndarray, temperature: float) -> LogOdds:
+        """From the first layer's values (iterates, n, m) and its covariance (n, m, m)."""
         below, logits = [], []
         for first, layers in zip(values, self.uppers, strict=True):
             moments = Moments(first, {FIRST_LAYER: covariance})
@@ -151,9 +152,38 @@ def left_out_moments(uncertainty: NetworkUncertainty, states: Sequence[IROState]
     return replace(moments, mean=np.mean(ends, axis=0))
 
 
+def left_out_log_odds(
+    uncertainty: NetworkUncertainty, states: Sequence[IROState], inputs: Any, temperature: float, *correlations: np.ndarray
+) -> list[LogOdds]:
+    """Tempered log-odds of a classifier at every training row, with the variances that they have where it is left out.
+
+    For each of some ``correlations`` (units, units) that the errors of the first layer's values may have.
+    """
+    fitted = np.stack([state.network.first.mean(inputs) for state in states])
+    _, variance = uncertainty.first.left_out([states[-1].network.first], uncertainty.expansion, inputs, states[-1].latents[0])
+    root = np.sqrt(variance)
+
+    def with_errors(correlation: np.ndarray) -> LogOdds:
+        return _joined(
+            [
+                uncertainty.log_odds_of(fitted[:, rows], root[rows, :, None] * correlation * root[rows, None, :], temperature)
+                for rows in row_blocks(len(variance), variance.shape[1] ** 2)
+            ]
+        )
+
+    return [with_errors(correlation) for correlation in correlations]
+
+
+def _joined(blocks: Sequence[LogOdds]) -> LogOdds:
+    return LogOdds(np.concatenate([block.logits for block in blocks]), _joined_parts([block.parts for block in blocks]))
+
+
 def _concatenated(blocks: Sequence[Moments]) -> Moments:
-    parts = {source: np.concatenate([block.parts[source] for block in blocks]) for source in blocks[0].parts}
-    return Moments(np.concatenate([block.mean for block in blocks]), parts)
+    return Moments(np.concatenate([block.mean for block in blocks]), _joined_parts([block.parts for block in blocks]))
+
+
+def _joined_parts(blocks: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {source: np.concatenate([parts[source] for parts in blocks]) for source in blocks[0]}
 
 
 def last_chain(states: Sequence[IROState]) -> Sequence[IROState]:

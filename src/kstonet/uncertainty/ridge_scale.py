@@ -2,25 +2,134 @@
 
 The first layer of such a network is a Gaussian process regression of the indicators of the classes. Its ridge is the variance
 of the noise over that of the process, and the noise is known: p(1 - p), at the probabilities of rows that were left out. So
-the posterior variance is the squared error on average over the rows, bias included (Wahba 1983, Nychka 1988). A bootstrap does
-not show the bias: the truth that it draws its labels from is as smooth as the network. On simulated logits (four kinds, 500
-rows) squared errors are 1.0 times this variance in the median over the sets, and 1.5 times what the bootstrap says.
+the posterior variance is the squared error on average over the rows, bias included (Wahba 1983, Nychka 1988).
 
-Large log-odds come out too small, by a quarter on these data: a regression on indicators hardly goes beyond zero and one, be a
-class ever so certain. That share of the log-odds (:data:`SHRINKAGE`) counts as a standard deviation.
+Two things are not in it. The head follows the first layer: it takes up part of its error, or adds to it. A parametric bootstrap
+shows how much, at the price of a few refits in closed form (:func:`drawn_scale`). It does not show the bias, since the truth
+that it draws labels from is as smooth as the network; so the variance is never less than the first layer's part, with the
+correlation that the errors of the classes have: indicators add up to one (:func:`label_correlation`).
+
+And log-odds err more where a class is certain. With the same noise in all rows and a head that is linear in the regressions,
+the variance would be the same there; with the noise p(1 - p) of the rows nearby it would grow as 1/(p(1 - p)), by the delta
+method. On simulated data with known logits it is in between: it grows as the root of that (:data:`GROWTH`).
+
+On four kinds of simulated logits, linear, smooth, strong and of three classes, 95 % intervals from 500 rows cover 97.5, 94.5,
+94.8 and 92.9 % (50 sets each, standard errors 0.5 to 0.9). Of four classes with four features they cover 89 %.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kstonet.iro import IROState
+from kstonet.layers.log_odds import log_odds
+from kstonet.uncertainty.logits import WIDEST, drawn_labels
 from kstonet.uncertainty.network import NetworkUncertainty
+from kstonet.uncertainty.tempering import Tempering, fresh_temperature
 
-SHRINKAGE = 0.25
+GROWTH = 0.5
 LARGEST = 1e4  # scale of the variance, either way
+MOST_CERTAIN = 10.0  # log-odds beyond which the variance no longer grows
+MOST_DRAWN, ENOUGH_ROWS = 8, 4000  # replicates of the bootstrap, and rows of all of them
+
+
+def certainty(logits: np.ndarray) -> np.ndarray:
+    """1/(4p(1 - p)) of every class, (n, k): one where a class is as likely as not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> certainty(np.log([[0.5, 0.5], [0.1, 0.9]])).round(2).tolist()
+    [[1.0, 1.0], [2.78, 2.78]]
+    """
+    odds = np.clip(log_odds(logits), -MOST_CERTAIN, MOST_CERTAIN)
+    return np.asarray(np.cosh(0.5 * odds) ** 2)
+
+
+def label_correlation(p: np.ndarray, units: int, sample_weight: np.ndarray | None) -> np.ndarray:
+    """Correlation of the errors of regressions of class indicators, (units, units).
+
+    The errors are linear in the noise of the indicators, whose covariance at a row is diag(p) - ppᵀ: of three classes that are
+    equally likely, the correlation is -1/2. Units that are not one for each class are taken for independent.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n, k)
+        Out-of-sample probabilities of the training rows.
+    units : int
+        Number of units of the first layer.
+    sample_weight : ndarray of shape (n,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> label_correlation(np.full((5, 3), 1 / 3), 3, None).round(2).tolist()
+    [[1.0, -0.5, -0.5], [-0.5, 1.0, -0.5], [-0.5, -0.5, 1.0]]
+    """
+    if p.shape[1] != units:
+        return np.eye(units)
+    weights = np.full(len(p), 1.0 / len(p)) if sample_weight is None else sample_weight / sample_weight.sum()
+    covariance = np.diag(weights @ p) - (weights[:, None] * p).T @ p
+    root = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
+    return np.asarray(covariance / np.outer(root, root))
+
+
+def drawn_scale(
+    restarted: Callable[[np.ndarray, np.random.Generator], np.ndarray],
+    truth: np.ndarray,
+    first: np.ndarray,
+    variance: np.ndarray,
+    tempering: Tempering,
+    sample_weight: np.ndarray | None,
+) -> float:
+    """How many times the squared error of the log-odds is their variance, by a parametric bootstrap.
+
+    Labels are drawn from the logits, a network is fitted to them, and its out-of-sample logits are compared with those that the
+    labels were drawn from. The logits of a network are less spread out than the true ones, whose variance has the squared error
+    in addition: a first replicate says how much that is, and the others draw from logits that have it. Rows count by
+    (p(1 - p))²: labels of rows that are certain come back as they were.
+
+    Parameters
+    ----------
+    restarted : callable
+        From labels (n,) and a source of random numbers to out-of-sample logits (n, k).
+    truth : ndarray of shape (n, k)
+        Tempered logits of the network.
+    first, variance : ndarray of shape (n, k)
+        The first layer's part of the variance of their log-odds, and all of it, with every row left out.
+    tempering : Tempering
+        What makes probabilities of logits.
+    sample_weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Between 1/10,000 and 10,000.
+    """
+    rng, n = np.random.default_rng(0), len(truth)
+    counted = np.flatnonzero(np.ones(n) if sample_weight is None else sample_weight)
+    own = None if sample_weight is None else sample_weight[counted]
+    each = np.ones((len(counted), 1)) if own is None else own[:, None]
+
+    def replicate(drawn_from: np.ndarray) -> np.ndarray:
+        """Squared errors of the log-odds."""
+        labels = drawn_labels(rng, replace(tempering, temperature=1.0).probabilities(drawn_from), sample_weight)
+        found = restarted(labels, rng)[counted]
+        found = found / fresh_temperature(found, labels[counted], own, tempering.floor)
+        return np.asarray((log_odds(found) - log_odds(drawn_from[counted])) ** 2)
+
+    errors, size = (
+        float(np.average(squares, axis=0, weights=own).mean()) for squares in (replicate(truth), log_odds(truth[counted]) ** 2)
+    )
+    wider = truth * min(float(np.sqrt(1.0 + errors / max(size, 1e-300))), WIDEST)
+    squares = np.mean([replicate(wider) for _ in range(int(np.clip(ENOUGH_ROWS // n, 1, MOST_DRAWN)))], axis=0)
+    weights = each / certainty(wider[counted]) ** 2
+    shown, least, total = (float((weights * part).sum()) for part in (squares, first[counted], variance[counted]))
+    return float(np.clip(max(shown, least) / max(total, 1e-300), 1.0 / LARGEST, LARGEST))
 
 
 def ridge_scale(

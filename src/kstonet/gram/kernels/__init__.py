@@ -4,6 +4,7 @@ from kstonet.gram.kernels.base import Kernel, UserKernel, squared_distances
 from kstonet.gram.kernels.distance import RBF, Exponential, Laplacian, Matern, Stationary
 from kstonet.gram.kernels.products import ArcCosine, Linear, Polynomial, Precomputed
 from kstonet.gram.kernels.registry import kernel_names, make_kernel, register_kernel, resolve_gamma, takes_gamma
+from kstonet.gram.kernels.tanimoto import Tanimoto
 
 #: Names of the kernels of this package; :func:`kernel_names` also has those registered from outside.
 KERNEL_NAMES = kernel_names()
@@ -20,6 +21,7 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "Stationary",
+    "Tanimoto",
     "UserKernel",
     "kernel_names",
     "make_kernel",
