@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kstonet._words import readable_bytes
-from kstonet.gram import Gram, Kernel, LowRank, RegularisedGram, make_gram
+from kstonet.gram import DenseGram, Gram, Kernel, LowRank, RegularisedGram, make_gram
 from kstonet.gram.devices import memory_limit
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.footprint import matrices_bytes
@@ -91,15 +91,16 @@ class Grams:
         return self.resolved[key]
 
     def affords_squared(self, *, pairwise: bool) -> bool:
-        """Whether a squared loss is affordable: it inverts a dense matrix, or has a Gram that needs none.
+        """Whether a squared loss is affordable: it inverts or factors a dense matrix, or has a Gram that needs none.
 
         A device factors whatever matrix it can hold.
         """
         chosen = self.chosen(pairwise=pairwise, squared=True)
         if chosen == "low_rank" or isinstance(chosen, LowRank) or (chosen == "dense" and self.device is not None):
             return True
-        fits = chosen != "dense" or dense_fits(len(self.X), self.max_memory, squared=True)
-        return len(self.X) <= LARGEST_INVERSE and self.device is None and fits
+        if chosen == "dense":
+            return dense_fits(len(self.X), self.max_memory, squared=True)
+        return len(self.X) <= LARGEST_INVERSE and self.device is None
 
     def check_memory(self, *, pairwise: bool) -> None:
         """Raise now what :meth:`new` would raise after a long choice: that the Gram does not fit."""
@@ -142,9 +143,13 @@ class Grams:
         """The map from targets to coefficients of kernel ridge regressions, made when it is first asked for."""
         if (kernel, ridge) not in self.maps:
             gram = self.of(kernel, squared=True)
-            kind = StructuredRidgeMap if isinstance(gram, RegularisedGram) else RidgeMap
+            kind = StructuredRidgeMap if isinstance(gram, RegularisedGram) and not self._inverts(gram) else RidgeMap
             self.maps[kernel, ridge] = kind(gram, ridge, weights)
         return self.maps[kernel, ridge]
+
+    def _inverts(self, gram: Gram) -> bool:
+        """Whether the matrix is at hand and small enough to be inverted: every regression is one product then."""
+        return isinstance(gram, DenseGram) and self.device is None and gram.n <= LARGEST_INVERSE
 
     def clear(self) -> None:
         """Release the memory of all kernel matrices and maps."""

@@ -137,6 +137,7 @@ def test_a_part_of_many_rows_calibrates(monkeypatch):
     for module in (cross_fitting, calibration):
         monkeypatch.setattr(module, "MANY_ROWS", 200)
     monkeypatch.setattr(cross_fitting, "FEWEST_OF_MANY", 80)
+    monkeypatch.setattr(cross_fitting, "BLOCK", 16)
     part = cross_fitting.part_of_many(N)
     assert len(part) == 80
     assert len(np.unique(part)) == 80

@@ -17,7 +17,8 @@ from scipy.spatial.distance import cdist
 from sklearn.svm import SVR
 
 from kstonet._arrays import namespace, to_numpy
-from kstonet.gram import DenseGram, Gram, GramTooLargeError, make_gram, make_kernel
+from kstonet.gram import DenseGram, Gram, GramTooLargeError, RegularisedGram, make_gram, make_kernel
+from kstonet.gram.factored import factor_order
 from kstonet.gram.kernels import Precomputed
 from kstonet.solvers.svr import solve_svr
 
@@ -180,6 +181,26 @@ class GramContract:
         indices = indices.long() if hasattr(indices, "long") else indices.astype(int)
         solved = to_numpy(gram.solve_on(indices, 0.0, gram.array(rows)))  # by the smallest jitter that helps
         np.testing.assert_allclose(solved @ block, rows, atol=1e-5)
+
+    @pytest.mark.parametrize("hidden", [0, 7])
+    @pytest.mark.parametrize("large", [False, True])
+    def test_ridge_regressions_by_its_own_solver(self, X, K, vectors, monkeypatch, hidden, large):
+        """Inverse and its diagonal against NumPy's; in float32 where a dense matrix counts as large."""
+        monkeypatch.setattr("kstonet.gram.dense.MIXED_PRECISION_FROM", 10 if large else 10_000)
+        gram = self.new_gram(X)
+        if not isinstance(gram, RegularisedGram):
+            pytest.skip("it has none")
+        ridges = np.random.default_rng(4).uniform(0.1, 0.3, size=self.rows)
+        ridges[5 : 5 + hidden] = np.inf
+        accuracy = max(2e-4 if large else 1e-9, 1e3 * self.values)
+        for last in (0, 9):  # of those that are factored, too: a factor of all rows serves, if there is one
+            ridges[factor_order(self.rows)[self.rows - last :]] = np.inf
+            seen = np.isfinite(ridges)
+            inverse = np.zeros_like(K)
+            inverse[np.ix_(seen, seen)] = np.linalg.inv(K[np.ix_(seen, seen)] + np.diag(ridges[seen]))
+            solver = gram.regularised(ridges)
+            for found, expected in ((solver.solve(vectors), vectors @ inverse), (solver.diagonal, np.diagonal(inverse))):
+                np.testing.assert_allclose(found, expected, atol=accuracy * np.abs(expected).max())
 
     # -- the engine on it ---------------------------------------------------------------------------------------------------
 

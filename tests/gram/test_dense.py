@@ -23,8 +23,13 @@ def test_blocked_cholesky_solves(n, dtype, lapack_up_to, monkeypatch):
     A = RNG.normal(size=(n, n))
     A = (A @ A.T / n + np.eye(n)).astype(dtype)
     rows = RNG.normal(size=(3, n))
-    solution = BlockedCholesky(A.copy()).solve(rows)
-    assert np.abs(solution @ A.astype(np.float64) - rows).max() < (1e-4 if dtype == np.float32 else 1e-10)
+    factor, accuracy = BlockedCholesky(A.copy()), 1e-4 if dtype == np.float32 else 1e-10
+    assert np.abs(factor.solve(rows) @ A.astype(np.float64) - rows).max() < accuracy
+    monkeypatch.setattr(cholesky, "COLUMNS", 2 * BLOCK)  # several groups of columns
+    for size in {n, n - n // 3, n // BLOCK * BLOCK or n}:
+        part, corner = factor.leading(size), A[:size, :size].astype(np.float64)
+        assert np.abs(part.solve(rows[:, :size]) @ corner - rows[:, :size]).max() < accuracy
+        np.testing.assert_allclose(part.inverse_diagonal(), np.diagonal(np.linalg.inv(corner)), rtol=accuracy)
 
 
 @pytest.mark.parametrize("lapack_up_to", [0, 12_000])

@@ -10,7 +10,7 @@ from kstonet.gram import GramTooLargeError, LowRank, LowRankGram, StructuredGram
 from kstonet.gram.footprint import Workload
 from kstonet.gram.landmarks import Landmarks
 from kstonet.gram.leaves import LeafPart, LeafTree
-from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, plan_training
+from kstonet.gram.planning import LARGEST_FACTOR, choose_solver, plan_training
 from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_certificate import kernel_gap
 
@@ -293,8 +293,9 @@ def test_the_gap_to_the_kernel_itself_is_bounded(rank, leaf_rows):
 def test_auto_is_dense_until_it_does_not_fit():
     assert choose_solver(20_000, max_memory=1e10)[0] == "dense"
     assert choose_solver(20_000, max_memory=1e9)[0] == "low_rank"
-    assert choose_solver(LARGEST_INVERSE, squared=True, max_memory=1e10)[0] == "dense"
-    assert choose_solver(LARGEST_INVERSE + 1, squared=True, max_memory=1e12)[0] == "low_rank"
+    assert choose_solver(LARGEST_FACTOR, squared=True, max_memory=1e10)[0] == "dense"
+    assert choose_solver(LARGEST_FACTOR, squared=True, max_memory=1e9)[0] == "low_rank"
+    assert choose_solver(LARGEST_FACTOR + 1, squared=True, max_memory=1e12)[0] == "low_rank"
     assert choose_solver(10**6, pairwise=True, squared=True)[0] == "dense"
     assert choose_solver(50_000, device="cuda", squared=True, max_memory=1e11)[0] == "dense"
     assert choose_solver(100_000, device="cuda", squared=True, max_memory=1e11)[0] == "low_rank"

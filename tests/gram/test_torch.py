@@ -72,24 +72,3 @@ def test_precomputed_and_indefinite():
     assert TorchGram(K, make_kernel("precomputed", K)).n == 30
     with pytest.raises(ValueError, match="not positive semi-definite"):
         TorchGram(-K, make_kernel("precomputed", K))
-
-
-@pytest.mark.parametrize("hidden", [0, 7])
-@pytest.mark.parametrize("large", [False, True])
-def test_ridge_regressions_on_the_device(monkeypatch, hidden, large):
-    """Inverse and its diagonal against NumPy's; in float32 where the matrix counts as large."""
-    monkeypatch.setattr("kstonet.gram.dense.MIXED_PRECISION_FROM", 10 if large else 10_000)
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(60, 3))
-    gram = TorchGram(torch.as_tensor(rows), make_kernel("rbf", rows, gamma=0.3))
-    ridges = rng.uniform(0.1, 0.3, size=60)
-    ridges[:hidden] = np.inf
-    solver = gram.regularised(ridges)
-    seen = np.isfinite(ridges)
-    K = np.asarray(gram.kernel(rows, rows))
-    inverse = np.zeros((60, 60))
-    inverse[np.ix_(seen, seen)] = np.linalg.inv(K[np.ix_(seen, seen)] + np.diag(ridges[seen]))
-    rtol = 1e-4 if large else 1e-9
-    targets = rng.normal(size=(2, 60))
-    np.testing.assert_allclose(solver.solve(targets), targets @ inverse, rtol=rtol, atol=rtol)
-    np.testing.assert_allclose(solver.diagonal, np.diagonal(inverse), rtol=rtol)

@@ -15,7 +15,7 @@ from kstonet._progress import duration
 from kstonet._words import counted, readable_bytes
 from kstonet.gram.footprint import matrices_bytes
 from kstonet.gram.memory import available_memory
-from kstonet.gram.planning import LARGEST_INVERSE
+from kstonet.gram.planning import LARGEST_FACTOR
 
 WORTH_MEASURING = 2_000  # rows: a training on fewer takes less than a minute
 PROBES = (250, 500)  # rows
@@ -24,7 +24,7 @@ LONG = 120.0  # seconds from which a faster way is worth a word
 
 
 def memory_needed(n: int) -> int:
-    """Bytes of the kernel matrix of so many rows, with the inverse where one is made.
+    """Bytes of the kernel matrix of so many rows, with the inverse or the factor of a squared loss.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def memory_needed(n: int) -> int:
     >>> readable_bytes(memory_needed(1_000))
     '20.0 MB'
     """
-    return matrices_bytes(n, squared=n <= LARGEST_INVERSE)
+    return matrices_bytes(n, squared=n <= LARGEST_FACTOR)
 
 
 def seconds_needed(model: Any, X: Any, y: np.ndarray, seed: int = 0) -> float:

@@ -140,8 +140,8 @@ KSTONET_PARAMETERS = f"""
     loss : {{"squared", "epsilon_insensitive"}}, optional
         Loss of the first layer. "squared" makes its units least-squares support vector regressions (kernel ridge regressions
         with the ridge 1/C), which estimate means and are solved in closed form: "fast" chooses it. Up to 12,000 rows it needs
-        an inverse of the kernel matrix, beyond them an approximation of low rank (see ``solver``). "epsilon_insensitive", the
-        fixed default, is the paper's: units are sparse and robust against outliers.
+        an inverse of the kernel matrix, up to 20,000 a factor of it, beyond them an approximation of low rank (see ``solver``).
+        "epsilon_insensitive", the fixed default, is the paper's: units are sparse and robust against outliers.
     epsilon : float or one per first-layer unit, optional
         Half-width of the tube in which errors of a support vector regression cost nothing; the fixed default is 0.01.
     svr_tol : float, default=1e-3
@@ -149,7 +149,7 @@ KSTONET_PARAMETERS = f"""
     solver : str or LowRank, default="auto"
         Which Gram holds the kernel matrix. "dense" is the whole matrix, "low_rank" an approximation whose size grows like the
         number of rows: :class:`kstonet.gram.LowRank` says which, and gives it another rank. "auto" is "low_rank" where the
-        matrix does not fit into memory, and with a squared loss from 12,000 rows on; ``explain_plan`` says what it will be, and
+        matrix does not fit into memory, and with a squared loss from 20,000 rows on; ``explain_plan`` says what it will be, and
         ``plan_`` what it was. :func:`kstonet.gram.register_gram` adds others.
     device : str, optional
         Where the kernel matrix lives, the regressions of the first layer are solved and predictions are computed: None is NumPy

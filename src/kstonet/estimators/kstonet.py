@@ -225,7 +225,7 @@ class BaseKStoNet(BaseStoNet):
         >>> from kstonet import KStoNetRegressor
         >>> plan = KStoNetRegressor().explain_plan(np.zeros((50_000, 8)))
         >>> plan.solver, plan.reason
-        ('low_rank', '50,000 rows are more than the 12,000 whose matrix is inverted')
+        ('low_rank', '50,000 rows are more than the 20,000 whose matrix is factored')
         """
         self._check_parameters()
         n, p = np.shape(X)

@@ -8,12 +8,14 @@ as fast as multiplying by an explicit inverse, which would cost twice the factor
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 BLOCK = 512
+COLUMNS = 4 * BLOCK  # of an inverted factor that are made at once
 # LAPACK's potrf, handed the whole matrix, was seen to crash inside OpenBLAS at n = 20,000 with two threads. Above this size the
 # factor is built block by block, at two thirds of LAPACK's speed.
 LAPACK_UP_TO = 12_000
@@ -84,6 +86,7 @@ class BlockedCholesky:
         self._L = A
         self._spans = [(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
         self._inverses = []
+        self._whole: BlockedCholesky | None = None
         whole = n <= LAPACK_UP_TO
         if whole:
             # A is C-ordered: LAPACK sees Aᵀ = A, and its upper factor U is our L, in place.
@@ -122,3 +125,36 @@ class BlockedCholesky:
             if start:
                 X[:, :start] -= part @ L[start:stop, :start]
         return X
+
+    def inverse_diagonal(self) -> np.ndarray:
+        """The diagonal of A⁻¹: the column sums of squares of L⁻¹."""
+        return np.asarray(self._squares.sum(axis=0))
+
+    def leading(self, size: int) -> BlockedCholesky:
+        """The factor of the first rows and columns, which is a part of this one; nothing is copied."""
+        part = object.__new__(BlockedCholesky)
+        part._whole, part._L = self, self._L[:size, :size]
+        part._spans = [(start, min(stop, size)) for start, stop in self._spans if start < size]
+        own = zip(part._spans, self._inverses[: len(part._spans)], strict=True)
+        part._inverses = [inverse[: stop - start, : stop - start] for (start, stop), inverse in own]
+        return part
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        """Sums of squares within the columns of L⁻¹, for every block of rows: (blocks, n).
+
+        Some columns at a time are made, which are zero above their own rows. The first rows have those of the whole.
+        """
+        L, n = self._L, len(self._L)
+        if self._whole is not None and n % BLOCK == 0:
+            return self._whole._squares[: n // BLOCK, :n]
+        squares = np.zeros((len(self._spans), n))
+        for begin in range(0, n, COLUMNS):
+            columns = np.eye(n - begin, min(COLUMNS, n - begin), dtype=L.dtype)
+            for block, ((start, stop), inverse) in enumerate(zip(self._spans, self._inverses, strict=True)):
+                if start >= begin:
+                    own = columns[start - begin : stop - begin]
+                    own -= L[start:stop, begin:start] @ columns[: start - begin]
+                    own[:] = inverse @ own
+                    squares[block, begin : begin + COLUMNS] = np.einsum("ij,ij->j", own, own)
+        return squares

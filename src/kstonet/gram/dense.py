@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,15 +10,18 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from kstonet._arrays import Array, astype, like, low_precision, machine_epsilon, namespace, to_numpy, zeros
+from kstonet._arrays import Array, astype, like, low_precision, machine_epsilon, namespace, to_numpy, widened, zeros
 from kstonet.gram.blocks import row_blocks
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError, with_jitter
 from kstonet.gram.expansion import ExpansionPart
+from kstonet.gram.factored import FactoredSolver, factor_order
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
 from kstonet.gram.pivoted import LEFT_OUT, LowRankSolver, PivotedCholesky
 
 MIXED_PRECISION_FROM = 2000  # rows; below it a float64 factor costs milliseconds
+JITTERS = range(-14, -4)  # powers of ten of the mean diagonal
+PRECISE = 0.02  # of a right-hand side: what a float32 factor may leave over, where its diagonal is right to 0.1 %
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class DenseGram:
             (float(abs(self._matrix[rows]).sum(1).max()) for rows in row_blocks(self.n, self.n)), default=0.0
         )
         self._shifted: _Shifted | None = None
+        self._regularised: FactoredSolver | None = None
         self._low_rank: PivotedCholesky | None = None
         self._low_rank_tried = 0.0
         self._n_factorizations = 0
@@ -167,12 +172,18 @@ class DenseGram:
             return ""
         return f" (smallest eigenvalue about {value:.3g})"
 
-    def _work_copy(self, precision: Any, shift: float) -> Array:
-        """K + shift·I in its own memory, for a factorisation that overwrites it."""
-        work = zeros(self._matrix, (self.n, self.n), precision)
-        work[...] = self._matrix
-        everyone = namespace(work).arange(self.n)
-        work[everyone, everyone] += shift
+    def _work_copy(self, precision: Any, shift: float | np.ndarray, chosen: np.ndarray | None = None) -> Array:
+        """K + shift·I or K + diag(shift), of all rows or of chosen ones, in its own memory: a factorisation overwrites it."""
+        xp, size = namespace(self._matrix), self.n if chosen is None else len(chosen)
+        work = zeros(self._matrix, (size, size), precision)
+        if chosen is None:
+            work[...] = self._matrix
+        else:
+            indices = xp.asarray(chosen)
+            for rows in row_blocks(size, self.n):
+                work[rows] = self._matrix[indices[rows]][:, indices]
+        everyone = xp.arange(size)
+        work[everyone, everyone] += like(work, shift)
         return work
 
     def _cholesky(self, work: Array) -> Any:
@@ -228,6 +239,49 @@ class DenseGram:
             except NotPositiveDefiniteError:
                 continue
         raise np.linalg.LinAlgError(f"K + {shift:.3g}·I is not positive definite: the Gram matrix is not valid.")
+
+    def regularised(self, ridges: np.ndarray) -> FactoredSolver:
+        """The solver of K + diag(ridges); rows with an infinite ridge take no part."""
+        order = factor_order(self.n)
+        seen = order[np.isfinite(ridges[order])]
+        held = self._regularised
+        if held is None or not held.begins_with(seen, ridges[seen]):
+            self._regularised = None  # release the old factor before the new one is made
+            factor = self._factorise_with(ridges[seen], seen)
+            held = self._regularised = FactoredSolver(self.n, seen, ridges[seen], factor, self.array)
+        return held.leading(len(seen))
+
+    def _factorise_with(self, ridges: np.ndarray, chosen: np.ndarray) -> Any:
+        """The factor of K + diag(ridges) on the chosen rows.
+
+        In float32 where the matrix is large and that solves its equations well enough to be corrected; with a jitter where
+        rounding makes K singular. Ridge and norm would say when float32 is safe, but many kernels have no small eigenvalues
+        even without a ridge.
+        """
+        self._n_factorizations += 1
+        xp = namespace(self._matrix)
+        if self._mixed:
+            with contextlib.suppress(NotPositiveDefiniteError):
+                factor = self._cholesky(self._work_copy(xp.float32, ridges, chosen))
+                if self._left_by(factor, ridges, chosen) < PRECISE:
+                    return factor
+        scale = float(self.diagonal().mean())
+        invalid = "the kernel matrix is not positive semi-definite; use a valid kernel."
+
+        def factored(jitter: float) -> Any:
+            return self._cholesky(self._work_copy(xp.float64, ridges + jitter, chosen))
+
+        return with_jitter(factored, scale, JITTERS, invalid)
+
+    def _left_by(self, factor: Any, ridges: np.ndarray, chosen: np.ndarray) -> float:
+        """The share of a random right-hand side that a factor's solution leaves over, by a product with the true matrix."""
+        right = self.array(np.random.default_rng(0).normal(size=(1, len(ridges))))
+        solved = widened(factor.solve(right))
+        indices = namespace(self._matrix).asarray(chosen)
+        everywhere = zeros(right, (1, self.n))
+        everywhere[:, indices] = solved
+        left = right - self.product(everywhere)[:, indices] - like(right, ridges) * solved
+        return float(((left**2).sum() / (right**2).sum()) ** 0.5)
 
     def solve_on(self, indices: Array, shift: float, rows: Array) -> Array:
         """(K[indices, indices] + shift·I)⁻¹ applied to every row, in float64; with a jitter where K is singular otherwise."""
@@ -299,5 +353,6 @@ class DenseGram:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by matrix and factor."""
-        return int(self._matrix.nbytes + (self._shifted.factor.nbytes if self._shifted else 0))
+        """Bytes held by matrix and factors."""
+        factors = (self._shifted.factor if self._shifted else None, self._regularised)
+        return int(self._matrix.nbytes + sum(factor.nbytes for factor in factors if factor is not None))

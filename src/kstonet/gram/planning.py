@@ -17,6 +17,7 @@ from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_options import LowRank, leaf_size
 
 LARGEST_INVERSE = 12_000  # rows up to which a squared loss inverts the whole matrix
+LARGEST_FACTOR = 20_000  # rows up to which it factors the whole matrix, for one or two minutes on two cores
 RATE = 12e9  # float64 operations a second of one core, in matrix products of moderate size
 KERNEL_VALUE = 25e-9  # seconds, beside its products
 WIDENING = 1.0e-9  # seconds to make a stored float32 number a float64
@@ -147,8 +148,8 @@ def choose_solver(
             return "dense", f"device={device!r} holds the whole matrix"
         would = f"the matrix of {n:,} rows would take {readable_bytes(needed)} of device={device!r}"
         return "low_rank", f"{would}, of {readable_bytes(most)} that may be taken"
-    if squared and n > LARGEST_INVERSE:
-        return "low_rank", f"{n:,} rows are more than the {LARGEST_INVERSE:,} whose matrix is inverted"
+    if squared and n > LARGEST_FACTOR:
+        return "low_rank", f"{n:,} rows are more than the {LARGEST_FACTOR:,} whose matrix is factored"
     if not dense_fits(n, max_memory, squared=squared, dtype=dtype):
         needed = matrices_bytes(n, squared=squared, dtype=dtype)
         limit = readable_bytes(memory_limit(max_memory))

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable
-from functools import cached_property
+from copy import copy
 from typing import Any
 
 import numpy as np
 import torch
 
-from kstonet._arrays import Array, astype, machine_epsilon, to_numpy
-from kstonet.gram.blocks import row_blocks
-from kstonet.gram.cholesky import NotPositiveDefiniteError, with_jitter
+from kstonet._arrays import Array, astype
+from kstonet.gram.cholesky import COLUMNS, NotPositiveDefiniteError
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.kernels import Kernel
-from kstonet.gram.low_rank_solver import JITTERS
 from kstonet.gram.memory import available_memory
 
 _LOADING = threading.Lock()
-COLUMNS = 2048  # of an inverse that are made at once
 DEVICE_BLOCK_BYTES = 2**30  # of kernel values that a prediction computes at once: fewer, larger products suit a device
 BLOCKS_IN_MEMORY = 16  # so many times the block must fit: distances, kernel values and their products lie side by side
 
@@ -35,6 +31,11 @@ class _TorchCholesky:
             raise NotPositiveDefiniteError(f"pivot {int(info)} of {A.shape[0]} is not positive")
         self.factor = factor
 
+    def leading(self, size: int) -> _TorchCholesky:
+        part = copy(self)
+        part.factor = self.factor[:size, :size]
+        return part
+
     @property
     def nbytes(self) -> int:
         return int(self.factor.nbytes)
@@ -42,33 +43,17 @@ class _TorchCholesky:
     def solve(self, rows: torch.Tensor) -> torch.Tensor:
         return torch.cholesky_solve(astype(rows, self.factor.dtype).T, self.factor).T
 
-
-class _TorchRegularised:
-    """The solver of K + diag(ridges) from one factor; rows with an infinite ridge take no part."""
-
-    def __init__(self, gram: TorchGram, ridges: np.ndarray) -> None:
-        self._array, self._n = gram.array, gram.n
-        self._seen = np.flatnonzero(np.isfinite(ridges))
-        self._factor = gram.factor_of(self._seen, ridges[self._seen])
-
-    def solve(self, rows: np.ndarray) -> np.ndarray:
-        """The inverse applied to every row."""
-        out = np.zeros((len(rows), self._n))
-        right = self._array(rows[:, self._seen].T)
-        out[:, self._seen] = to_numpy(torch.cholesky_solve(astype(right, self._factor.dtype), self._factor)).T
-        return out
-
-    @cached_property
-    def diagonal(self) -> np.ndarray:
+    def inverse_diagonal(self) -> torch.Tensor:
         """Column sums of squares of L⁻¹, a block of columns at a time: they are zero above their own rows."""
-        out, factor = np.zeros(self._n), self._factor
+        factor = self.factor
+        diagonal = torch.zeros_like(factor[0])
         for begin in range(0, len(factor), COLUMNS):
-            rows = self._seen[begin : begin + COLUMNS]
+            own = diagonal[begin : begin + COLUMNS]
             below = factor[begin:, begin:]
-            unit = torch.zeros((len(below), len(rows)), dtype=factor.dtype, device=factor.device)
+            unit = torch.zeros((len(below), len(own)), dtype=factor.dtype, device=factor.device)
             unit.fill_diagonal_(1.0)
-            out[rows] = to_numpy(torch.linalg.solve_triangular(below, unit, upper=False).square_().sum(0))
-        return out
+            own[:] = torch.linalg.solve_triangular(below, unit, upper=False).square_().sum(0)
+        return diagonal
 
 
 def usable(device: str) -> torch.device:
@@ -124,35 +109,6 @@ class TorchGram(DenseGram):
 
     def _cholesky(self, work: Array) -> Any:
         return _TorchCholesky(work)
-
-    def regularised(self, ridges: np.ndarray) -> _TorchRegularised:
-        """The solver of K + diag(ridges); rows with an infinite ridge take no part."""
-        self._n_factorizations += 1
-        return _TorchRegularised(self, ridges)
-
-    def factor_of(self, rows: np.ndarray, ridges: np.ndarray) -> torch.Tensor:
-        """The lower Cholesky factor of K + diag(ridges) on some rows.
-
-        In float32 where the matrix is large and the ridges cover its rounding; with a jitter where rounding makes K singular.
-        """
-        matrix, chosen = self._matrix, torch.as_tensor(rows, device=self._matrix.device)
-        enough = self._mixed and float(ridges.min()) > 4 * machine_epsilon(torch.float32) * self._norm_bound
-
-        def factored(jitter: float, precision: torch.dtype = torch.float64) -> torch.Tensor:
-            work = torch.empty((len(rows), len(rows)), dtype=precision, device=matrix.device)
-            if len(rows) == self.n:
-                work[...] = matrix
-            else:
-                for part in row_blocks(len(rows), self.n, block_bytes=DEVICE_BLOCK_BYTES):
-                    work[part] = matrix[chosen[part]][:, chosen]
-            work.diagonal().add_(torch.as_tensor(ridges + jitter, dtype=precision, device=matrix.device))
-            return _TorchCholesky(work).factor
-
-        if enough:
-            with contextlib.suppress(NotPositiveDefiniteError):
-                return factored(0.0, torch.float32)
-        scale = float(matrix.diagonal()[chosen].mean())
-        return with_jitter(factored, scale, JITTERS, "the kernel matrix is not positive semi-definite; use a valid kernel.")
 
     @staticmethod
     def _available_memory(X: Array) -> int:

@@ -35,6 +35,8 @@ class StructuredRidgeMap(RidgeMap):
         ridges[self._hidden(sample_weight)] = np.inf
         key = np.packbits(np.isfinite(ridges)).tobytes()
         if key not in self._systems:
+            if sample_weight is not None:
+                self._system(None)  # the first, whatever is asked for first: solvers without some rows may be parts of it
             hidden = [held for held in self._systems if len(self._systems) > 1 and held != next(iter(self._systems))]
             if hidden and len(hidden) * self.gram.nbytes > SYSTEMS_BYTES:
                 del self._systems[hidden[0]]

@@ -178,7 +178,7 @@ def _kernels(
 def _at_density(found: Choice, problem: Problem, columns: np.ndarray, seed: int, n_jobs: int, *, widths: bool) -> Choice:
     """Where there are more rows than the choice has seen, with widths and ridges for so many.
 
-    The judge is a squared error, which says less of classes: there, only where the matrix is approximated.
+    The judge is a squared error, which says less of classes: there, only where rows are many more than the choice has seen.
     """
     enough = LARGEST_INVERSE if isinstance(problem.targets, ClassTargets) else DENSER
     if len(problem.X) <= enough or problem.rows.pairwise:

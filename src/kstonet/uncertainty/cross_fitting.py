@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from kstonet.checkpoint import Run
+from kstonet.gram.cholesky import BLOCK
+from kstonet.gram.factored import factor_order
 from kstonet.iro import IROSettings, IROState, iro_together
 
 FOLDS, ITERATIONS = 5, 3
@@ -33,9 +35,13 @@ def regression_folds(n: int) -> int:
 
 
 def part_of_many(n: int) -> np.ndarray:
-    """The rows whose out-of-sample residuals stand for all, where there are more than ``MANY_ROWS``: a tenth, ascending."""
+    """The rows whose out-of-sample residuals stand for all, where there are more than ``MANY_ROWS``: about a tenth, ascending.
+
+    They are the last of those that a dense matrix is factored by, and the others fill whole blocks: without them factor and
+    diagonal of the inverse are parts of what the training had.
+    """
     size = min(max(n // SHARE_OF_MANY, FEWEST_OF_MANY), MOST_OF_MANY)
-    return np.sort(np.random.default_rng(0).permutation(n)[:size])
+    return np.sort(factor_order(n)[(n - size) // BLOCK * BLOCK :])
 
 
 def cross_fitted(
