@@ -1,4 +1,4 @@
-"""A regression with several kernels starts as the mean of its ridge regressions, and no training throws a kernel away."""
+"""A regression starts as the mean of its ridge regressions, and no training throws a kernel away."""
 
 import numpy as np
 import pytest
@@ -57,10 +57,10 @@ def test_the_start_is_the_mean_of_the_regressions(activation):
     assert signs[4:].sum() == 0
 
 
-def test_only_one_layer_of_several_kernels_is_a_stack():
+def test_only_one_layer_of_regressions_is_a_stack():
     assert is_stacked(network_of()[1])
+    assert is_stacked(network_of(kernels=["rbf"] * 16)[1])
     assert not is_stacked(network_of(sizes=(16, 4))[1])
-    assert not is_stacked(network_of(kernels=["rbf"] * 16)[1])
     assert not is_stacked(network_of(sizes=(3,), kernels=["rbf", "rbf", "laplacian"])[1])  # no unit of either sign for each
     assert not is_stacked(network_of(targets=np.column_stack([Y, X[:, 0]]))[1])
 
