@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import eigh
 
+from kstonet.gram.halves import mirrored
 from kstonet.tuning.judging import Candidate, Rows
 from kstonet.tuning.screening_ridge import ridge_fit
 from kstonet.tuning.stationary import Family
@@ -36,11 +37,11 @@ def gradient_products(rows: Rows, candidate: Candidate) -> np.ndarray | None:
     ndarray of shape (p, p)
     """
     family, scaled = candidate.family, rows.X * candidate.scales
-    K, slope = family.value_and_slope(family.distances(rows.X, candidate.scales))
+    K, slope = family.upper_half(rows.X, candidate.scales)
     fit = ridge_fit(K, rows.Y, candidate.fit.ridge, rows.weights)
     if fit is None:
         return None
-    np.fill_diagonal(slope, 0.0)
+    np.fill_diagonal(mirrored(slope), 0.0)
     total = np.zeros((scaled.shape[1],) * 2)
     for coef in fit.coef.T:
         pulled = slope * coef

@@ -9,7 +9,7 @@ import numpy as np
 
 from kstonet.gram import Kernel
 from kstonet.tuning.log_loss import LeftOutLogLoss
-from kstonet.tuning.relevance_gradient import RIDGE_BOUNDS, Objective, learn_scales
+from kstonet.tuning.relevance_gradient import RIDGE_BOUNDS, SINGLE_FROM, Objective, learn_scales
 from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, best_ridge, ridge_fit
 from kstonet.tuning.stationary import Family
 from kstonet.tuning.views import View
@@ -110,8 +110,8 @@ class Rows:
 
     def judge(self, candidate: Candidate) -> Candidate | None:
         """A candidate with what its regression shows on these rows."""
-        K = candidate.family.matrix(self.X, candidate.scales)
-        fit = ridge_fit(K, self.Y, candidate.fit.ridge, self.weights, self.loss)
+        K, _ = candidate.family.upper_half(self.X, candidate.scales)
+        fit = ridge_fit(K, self.Y, candidate.fit.ridge, self.weights, self.loss, overwrite=True)
         return None if fit is None else replace(candidate, fit=fit)
 
     def with_best_ridge(self, candidate: Candidate) -> Candidate:
@@ -120,7 +120,7 @@ class Rows:
         ridge = candidate.fit.ridge
         powers = range(-MOST_STEPS, MOST_STEPS + 1)
         ridges = [ridge * RIDGE_STEP**power for power in powers if power == 0 or low <= ridge * RIDGE_STEP**power <= high]
-        K = candidate.family.matrix(self.X, candidate.scales)
+        K, _ = candidate.family.upper_half(self.X, candidate.scales)
         fit = best_ridge(K, self.Y, self.weights, tuple(ridges), ridges.index(ridge), loss=self.loss)
         return candidate if fit is None else replace(candidate, fit=fit)
 
@@ -134,7 +134,7 @@ class Rows:
         return replace(start, scales=scales, relevance=relevance, fit=replace(start.fit, ridge=ridge))
 
     def best_width(self, family: Family, like: Candidate | None = None) -> Candidate:
-        """One width for all features and a ridge, by a climb from neighbour to neighbour.
+        """One width for all features and a ridge, by a climb from neighbour to neighbour, in float32 where the ridge allows it.
 
         Parameters
         ----------
@@ -143,12 +143,14 @@ class Rows:
             Another family's, from which the climb starts.
         """
         ones = np.ones(self.X.shape[1])
-        widths = family.width(self.X, ones) * np.array(WIDTHS)
+        width = family.width(self.X, ones)
+        widths = width * np.array(WIDTHS)
         here = (FIRST_WIDTH, MIDDLE)
         if like is not None:
-            share = 1.0 / (like.scales[0] * like.family.width(self.X, ones))
+            typical = width if like.family.absolute == family.absolute else like.family.width(self.X, ones)
+            share = 1.0 / (like.scales[0] * typical)
             here = (int(np.argmin(np.abs(np.log(share / WIDTHS)))), RIDGES.index(like.fit.ridge))
-        matrices: dict[int, np.ndarray] = {}
+        matrices: dict[tuple[int, bool], np.ndarray] = {}
         tried: dict[tuple[int, int], RidgeFit | None] = {}
 
         def score(place: tuple[int, int]) -> float:
@@ -156,9 +158,11 @@ class Rows:
             if not (0 <= width < len(WIDTHS) and 0 <= ridge < len(RIDGES)):
                 return np.inf
             if place not in tried:
-                if width not in matrices:
-                    matrices[width] = family.matrix(self.X, ones / widths[width])
-                tried[place] = ridge_fit(matrices[width], self.Y, RIDGES[ridge], self.weights, self.loss)
+                single = RIDGES[ridge] >= SINGLE_FROM
+                if (width, single) not in matrices:
+                    scaled = (self.X / widths[width]).astype(np.float32 if single else np.float64)
+                    matrices[width, single] = family.upper_half(scaled, np.ones_like(scaled[0]))[0]
+                tried[place] = ridge_fit(matrices[width, single], self.Y, RIDGES[ridge], self.weights, self.loss)
             fit = tried[place]
             return np.inf if fit is None else fit.score
 
