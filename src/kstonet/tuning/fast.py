@@ -29,6 +29,7 @@ from kstonet.tuning.shared_unit import with_shared_unit
 from kstonet.tuning.stationary import FAMILIES
 
 DENSER = 2_400  # rows from which they are so much denser than those of a choice that width and ridge are judged anew
+ONE_THREAD_UP_TO = 200  # rows: their matrices are so small that threads wait for the interpreter; two took longer than one
 FEWEST_ROWS = 10  # fewer have nothing to choose by
 SEVERAL_KERNELS_UP_TO = 5_000  # rows: every kernel is an inverse
 MANY_KERNELS_UP_TO = 3_000
@@ -66,7 +67,8 @@ def fast_choice(
     thorough : bool
         As in :func:`~kstonet.tuning.automatic.automatic_choice`.
     n_jobs : int, optional
-        Number of threads; by default one per core, each with a BLAS of one thread. The result does not depend on it.
+        Number of threads, each with a BLAS of one thread; by default one per core, but one alone up to ``ONE_THREAD_UP_TO``
+        rows. The result does not depend on it.
 
     Returns
     -------
@@ -89,7 +91,8 @@ def fast_choice(
     grams.check_memory(pairwise=pairwise)
     columns = problem.targets.judged(problem.outputs, problem.weights)
     with threadpool_limits(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
-        found = _kernels(problem, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
+        threads = 1 if len(columns) <= ONE_THREAD_UP_TO else cpu_count()
+        found = _kernels(problem, columns, given, seed, thorough, threads if n_jobs is None else n_jobs)
     own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
     shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
     loss, sizes = shape["loss"], shape["hidden_layer_sizes"]
