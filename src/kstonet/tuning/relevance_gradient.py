@@ -92,8 +92,11 @@ def _log_loss(
     share, slope = loss.with_slope(Y - errors, weights)
     slope = (-whole * slope).astype(K.dtype)  # with respect to the errors
     pulled = Q @ (slope / diagonal)
-    G = with_products((Q * (slope * errors / diagonal).sum(axis=1)) @ Q, pulled, coef, products=-0.5)
-    return whole * share, G
+    force = (slope * errors / diagonal).sum(axis=1)
+    pushed = force < 0  # Q·diag(force)·Q as a difference of squares, each for half of the price of a product
+    G = half_of_square(Q[:, ~pushed] * np.sqrt(force[~pushed]))
+    G = with_squares(G, Q[:, pushed] * np.sqrt(-force[pushed]), squares=-1.0) if pushed.any() else G
+    return whole * share, with_products(G, pulled, coef, products=-0.5)
 
 
 def objective_and_gradient(
