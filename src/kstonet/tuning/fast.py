@@ -9,11 +9,12 @@ be dense (on a GPU, or because it is given) and is too large to be inverted, the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from joblib import cpu_count
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from kstonet.gram import Kernel, make_kernel
 from kstonet.gram.planning import LARGEST_INVERSE, dense_fits
@@ -39,6 +40,12 @@ ITERATIONS = {"squared": 6, "epsilon_insensitive": 8}  # of one hidden layer, wh
 DEEP_ITERATIONS = 12
 CLASS_ITERATIONS = 6  # a classifier starts nearly where it ends
 MANY_ROWS = 100_000  # from which models with half as many iterates are large enough
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The matrix libraries of this process: to find them takes milliseconds, and few rows are chosen from eleven times."""
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ def fast_choice(
     pairwise = problem.rows.pairwise
     grams.check_memory(pairwise=pairwise)
     columns = problem.targets.judged(problem.outputs, problem.weights)
-    with threadpool_limits(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
+    with _libraries().limit(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
         threads = 1 if len(columns) <= ONE_THREAD_UP_TO else cpu_count()
         found = _kernels(problem, columns, given, seed, thorough, threads if n_jobs is None else n_jobs)
     own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
