@@ -19,6 +19,7 @@ FIRST_WIDTH = 2
 PRIOR = 1.0  # of log scales; 0.5 and 1.5 differ by less than a hundredth, in favour of 1.5 where rows are few
 RIDGE_STEP = 3.0  # factor between the ridges that a candidate is tried with
 MOST_STEPS = 12
+JUDGED_IN_SINGLE = 0.01  # ridge from which on float32 tells candidates apart that differ by a thousandth
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Rows:
     def judge(self, candidate: Candidate) -> Candidate | None:
         """A candidate with what its regression shows on these rows."""
         K, _ = candidate.family.upper_half(self.X, candidate.scales)
-        fit = ridge_fit(K, self.Y, candidate.fit.ridge, self.weights, self.loss, overwrite=True)
+        fit = ridge_fit(K, self.Y, candidate.fit.ridge, self.weights, self.loss, overwrite=True, single_from=JUDGED_IN_SINGLE)
         return None if fit is None else replace(candidate, fit=fit)
 
     def with_best_ridge(self, candidate: Candidate) -> Candidate:
@@ -121,7 +122,9 @@ class Rows:
         powers = range(-MOST_STEPS, MOST_STEPS + 1)
         ridges = [ridge * RIDGE_STEP**power for power in powers if power == 0 or low <= ridge * RIDGE_STEP**power <= high]
         K, _ = candidate.family.upper_half(self.X, candidate.scales)
-        fit = best_ridge(K, self.Y, self.weights, tuple(ridges), ridges.index(ridge), loss=self.loss)
+        fit = best_ridge(
+            K, self.Y, self.weights, tuple(ridges), ridges.index(ridge), loss=self.loss, single_from=JUDGED_IN_SINGLE
+        )
         return candidate if fit is None else replace(candidate, fit=fit)
 
     def learned(self, start: Candidate, objective: Objective, max_iter: int) -> Candidate:
@@ -158,7 +161,7 @@ class Rows:
             if not (0 <= width < len(WIDTHS) and 0 <= ridge < len(RIDGES)):
                 return np.inf
             if place not in tried:
-                single = RIDGES[ridge] >= SINGLE_FROM
+                single = RIDGES[ridge] >= SINGLE_FROM * (1.0 if self.weights is None else self.weights.max())
                 if (width, single) not in matrices:
                     scaled = (self.X / widths[width]).astype(np.float32 if single else np.float64)
                     matrices[width, single] = family.upper_half(scaled, np.ones_like(scaled[0]))[0]
