@@ -206,7 +206,7 @@ def test_weighted_scores_cover_after_a_shift_and_others_do_not():
 
 @pytest.fixture(scope="module")
 def model():
-    X, y = heteroscedastic(500)
+    X, y = heteroscedastic(500, seed=5)  # over five draws, the coverage of the quiet and the loud part was between 80 and 96 %
     return KStoNetRegressor(random_state=0).fit(X, y)
 
 
