@@ -7,6 +7,11 @@ seconds of its parts; the same with prediction intervals prepared; one ``sklearn
 of the published approach, which fits a scikit-learn SVR per unit to the same latent values; and the prediction of n new rows,
 means alone and with intervals; and a first call, ``KStoNetRegressor().fit(X, y)``, with its choice and its intervals. Then the
 same at n = 500 and 1,000. Ratios are what counts: run it on a quiet machine.
+
+    python benchmarks/training.py --first-calls [--out benchmarks/results/first_calls.json]
+
+Measures first calls on few rows instead, regressor and classifiers of two and three classes: Friedman's function of eight
+features. Seconds of the processor, with one thread of BLAS, say the same on a busy machine as on a quiet one, nearly.
 """
 
 from __future__ import annotations
@@ -22,10 +27,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.svm import SVR
+from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from kstonet import KStoNetRegressor
+from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet._files import write_whole
 
 
@@ -84,12 +90,51 @@ def measure(n: int, p: int, *, rivals: bool) -> dict[str, Any]:
     return row
 
 
+def few_rows(n: int, classes: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Friedman's function with noise, or classes of equal size by its value."""
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 8))
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4] + rng.normal(size=n)
+    return X, y if classes is None else np.searchsorted(np.quantile(y, np.arange(1, classes) / classes), y)
+
+
+def measure_first_calls(out: Path) -> None:
+    """Seconds of the processor that first calls take, the choice and the intervals included."""
+    rows = []
+    with threadpool_limits(limits=1, user_api="blas"):
+        for name, kind, classes in (
+            ("regressor", KStoNetRegressor, None),
+            *((f"{k} classes", KStoNetClassifier, k) for k in (2, 3)),
+        ):
+            kind(random_state=0).fit(*few_rows(60, classes))  # what a process does once
+            for n in (150, 300, 500, 1000):
+                X, y = few_rows(n, classes)
+                started = time.process_time()
+                wall, _ = timed(lambda kind=kind, X=X, y=y: kind(random_state=0).fit(X, y))
+                rows.append(
+                    {"model": name, "n": n, "p": 8, "cpu_s": round(time.process_time() - started, 3), "wall_s": round(wall, 3)}
+                )
+                print(json.dumps(rows[-1]), flush=True)
+    record = {
+        "command": "python benchmarks/training.py --first-calls",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "rows": rows,
+    }
+    write_whole(out, json.dumps(record, indent=1) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/training.json"))
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--n", type=int, default=10000)
+    parser.add_argument("--first-calls", action="store_true", help="measure first calls on few rows instead")
     arguments = parser.parse_args()
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    name = "first_calls" if arguments.first_calls else "training"
+    out = arguments.out or Path(f"benchmarks/results/{name}.json")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if arguments.first_calls:
+        measure_first_calls(out)
+        return
     rows = []
     for n, p in ((500, 8), (1000, 8), (arguments.n, 54)):
         rows.append(measure(n, p, rivals=True))
@@ -99,7 +144,7 @@ def main() -> None:
             "machine": f"{platform.machine()}, {os.cpu_count()} cores",
             "rows": rows,
         }
-        write_whole(arguments.out, json.dumps(record, indent=1) + "\n")
+        write_whole(out, json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

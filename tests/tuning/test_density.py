@@ -67,11 +67,14 @@ def test_neighbourhoods_are_those_of_the_kernel():
     assert inside.sum() == pytest.approx(ROWS, abs=2)  # an interval of the line
 
 
-def test_fits_of_many_rows_use_it(monkeypatch):
-    for module in (planning, problem_module):
-        monkeypatch.setattr(module, "LARGEST_INVERSE", 500)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("largest", "solver"), [(500, "low_rank"), (20_000, "dense")])
+def test_fits_of_many_rows_use_it(monkeypatch, seed, largest, solver):
+    monkeypatch.setattr(problem_module, "LARGEST_INVERSE", 500)
+    monkeypatch.setattr(planning, "LARGEST_FACTOR", largest)
     monkeypatch.setattr(fast, "DENSER", 500)
-    model = KStoNetRegressor(kernel="rbf", random_state=0, residuals=None).fit(X, Y[:, 0])
+    model = KStoNetRegressor(kernel="rbf", random_state=seed, residuals=None).fit(X, Y[:, 0])
+    assert model.plan_.solver == solver
     assert "density of all rows" in model.tuning_["reason"]
     assert model.score(X, np.sin(8 * X[:, 0])) > 0.97
 

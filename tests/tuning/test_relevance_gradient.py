@@ -46,7 +46,7 @@ def test_irrelevant_features_get_small_scales(name, objective):
 
 def test_singular_matrices_are_nowhere(monkeypatch):
     X, Y = rows()
-    monkeypatch.setattr("kstonet.tuning.relevance_gradient.CholeskyFactor.of", lambda *_: None)
+    monkeypatch.setattr("kstonet.tuning.relevance_gradient.CholeskyFactor.of", lambda *_, **__: None)
     for objective in ("evidence", "loo"):
         value, gradient = objective_and_gradient(np.zeros(4), X, Y, None, FAMILIES["rbf"], objective, np.zeros(3), 1.0)
         assert value == NOWHERE

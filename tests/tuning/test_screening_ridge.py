@@ -62,3 +62,14 @@ def test_the_climb_finds_the_best_ridge(rows):
 def test_the_climb_leaves_singular_matrices():
     K = -0.05 * np.eye(20) + 1e-3  # positive definite with a ridge above 0.05 only
     assert best_ridge(K, np.random.default_rng(0).normal(size=(20, 1)), start=0).ridge > 0.05
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_float32_is_precise_enough_to_compare_candidates(rows, weighted):
+    _, Y, K = rows
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, size=len(K)) if weighted else None
+    whole, half = ridge_fit(K, Y, 0.05, weights), ridge_fit(np.triu(K), Y, 0.05, weights, single_from=0.01)
+    assert half.score == pytest.approx(whole.score, rel=1e-4)
+    assert half.score != whole.score
+    assert half.errors.dtype == np.float64
+    assert ridge_fit(K, Y, 0.05, weights, single_from=0.1).score == whole.score

@@ -206,20 +206,21 @@ def test_weighted_scores_cover_after_a_shift_and_others_do_not():
 
 @pytest.fixture(scope="module")
 def model():
-    X, y = heteroscedastic(500)
-    return KStoNetRegressor(random_state=0).fit(X, y)
+    return KStoNetRegressor(random_state=0).fit(*heteroscedastic(500))
 
 
 def test_first_call_learns_where_the_noise_is(model):
     assert model.residuals == "auto"
     assert model.trained_.residuals == model.tuned_["residuals"] == "local"
     X, y = heteroscedastic(4000, seed=1)
-    interval = model.predict_interval(X, 0.9)
-    assert abs(coverage(y, interval) - 0.9) < 0.04
     quiet, loud = X[:, 1] < -1, X[:, 1] > 1
-    assert np.median(np.diff(interval[loud])) > 4 * np.median(np.diff(interval[quiet]))
-    for part in (quiet, loud):
-        assert abs(coverage(y[part], interval[part]) - 0.9) < 0.06
+    covered = []
+    for seed in (None, 5, 6, 7):  # one draw of 500 rows covers a part by 0.8 to 0.96: the mean of four has a deviation of 0.025
+        drawn = model if seed is None else KStoNetRegressor(random_state=0).fit(*heteroscedastic(500, seed=seed))
+        interval = drawn.predict_interval(X, 0.9)
+        assert np.median(np.diff(interval[loud])) > 4 * np.median(np.diff(interval[quiet]))
+        covered.append([coverage(y[part], interval[part]) for part in (slice(None), quiet, loud)])
+    assert (np.abs(np.mean(covered, axis=0) - 0.9) < (0.04, 0.06, 0.06)).all(), covered
 
 
 def test_everything_that_is_said_of_a_row_goes_together(model):

@@ -29,6 +29,30 @@ def mirrored(A: np.ndarray) -> np.ndarray:
     return A
 
 
+def half_times(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A·B, where A is symmetric, given by its upper half."""
+    (symm,) = get_blas_funcs(("symm",), (A, B))
+    return np.asarray(symm(1.0, A.T, B, lower=1))
+
+
+def half_of_square(A: np.ndarray) -> np.ndarray:
+    """The upper half of A·Aᵀ, for half of the price of a product."""
+    (syrk,) = get_blas_funcs(("syrk",), (A,))
+    return np.asarray(syrk(1.0, A.T, trans=1, lower=1).T)
+
+
+def with_squares(A: np.ndarray, B: np.ndarray, *, times: float = 1.0, squares: float = 1.0) -> np.ndarray:
+    """times·A + squares·B·Bᵀ, where A is symmetric, given by its upper half, which is overwritten."""
+    (syrk,) = get_blas_funcs(("syrk",), (A, B))
+    return np.asarray(syrk(squares, B, beta=times, c=A.T, lower=1, overwrite_c=1).T)
+
+
+def with_products(A: np.ndarray, B: np.ndarray, C: np.ndarray, *, products: float) -> np.ndarray:
+    """A + products·(B·Cᵀ + C·Bᵀ), where A is symmetric, given by its upper half, which is overwritten."""
+    (syr2k,) = get_blas_funcs(("syr2k",), (A, B, C))
+    return np.asarray(syr2k(products, B, C, beta=1.0, c=A.T, lower=1, overwrite_c=1).T)
+
+
 class CholeskyFactor:
     """The factor of K + ridge·I.
 

@@ -31,15 +31,12 @@ class SGHMC(Sampler):
             size = self.step_sizes[i]
             gradient = conditionals.score(i, tuple(latents))
             noise = rng.standard_normal(latents[i].shape)
-            velocities[i] = (
-                (1.0 - self.friction) * velocities[i]
-                + size * gradient
-                + np.sqrt(2.0 * self.friction * self.temperature * size) * noise
-            )
-            latents[i] = latents[i] + velocities[i]
-            kinetic.append(
-                np.mean(np.einsum("ij,ij->i", velocities[i], velocities[i])[:, None] / size) / velocities[i].shape[1]
-            )
+            noise *= np.sqrt(2.0 * self.friction * self.temperature * size)
+            velocity = (1.0 - self.friction) * velocities[i]
+            velocity += size * gradient
+            velocity += noise
+            velocities[i], latents[i] = velocity, latents[i] + velocity
+            kinetic.append(np.einsum("ij,ij->i", velocity, velocity) @ (1.0 / size[:, 0]) / velocity.size)
         finite = bool(np.isfinite(kinetic).all())
         # without a gradient the velocities have variance temperature·size/(1 - friction/2)
         equilibrium = self.temperature / (1.0 - 0.5 * self.friction)

@@ -217,7 +217,7 @@ def automatic_choice(
 
     def along(start: Candidate | Family) -> Candidate | None:
         """A candidate along the directions of its gradients, or a recursive feature machine of a family."""
-        found = feature_machine(more, start) if isinstance(start, Family) else along_gradients(more, start)
+        found = feature_machine(more, start, first) if isinstance(start, Family) else along_gradients(more, start)
         return None if found is None else most.turned(found[0]).judge(found[1])
 
     pool = [*best, *each(on_most, finalists)]

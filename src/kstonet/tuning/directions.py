@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import eigh
 
+from kstonet.gram.halves import mirrored
 from kstonet.tuning.judging import Candidate, Rows
 from kstonet.tuning.screening_ridge import ridge_fit
 from kstonet.tuning.stationary import Family
 
 SMALLEST = 1e-6  # eigenvalue over the largest: no direction is lost altogether
-ROUNDS = 4  # of a recursive feature machine: the best of them is rarely a later one
+ROUNDS = 4  # of a recursive feature machine at most: the best of them is rarely a later one
 STEPS = 12  # iterations of a climb along directions
 
 
@@ -36,11 +37,11 @@ def gradient_products(rows: Rows, candidate: Candidate) -> np.ndarray | None:
     ndarray of shape (p, p)
     """
     family, scaled = candidate.family, rows.X * candidate.scales
-    K, slope = family.value_and_slope(family.distances(rows.X, candidate.scales))
+    K, slope = family.upper_half(rows.X, candidate.scales)
     fit = ridge_fit(K, rows.Y, candidate.fit.ridge, rows.weights)
     if fit is None:
         return None
-    np.fill_diagonal(slope, 0.0)
+    np.fill_diagonal(mirrored(slope), 0.0)
     total = np.zeros((scaled.shape[1],) * 2)
     for coef in fit.coef.T:
         pulled = slope * coef
@@ -73,14 +74,19 @@ def along_gradients(rows: Rows, start: Candidate) -> tuple[np.ndarray, Candidate
     return _learned(rows, start.scales[:, None] * turn, replace(start, scales=np.ones(len(turn))), alike=True)
 
 
-def feature_machine(rows: Rows, family: Family) -> tuple[np.ndarray, Candidate] | None:
+def feature_machine(rows: Rows, family: Family, like: Candidate | None = None) -> tuple[np.ndarray, Candidate] | None:
     """A recursive feature machine: one width along the directions of the gradients, found anew along these.
+
+    It ends with the first round that is no better. On training rows of 16 sets, two draws of 300 rows each, all rounds had a
+    better end in 2 of 32 cases, by 0.1 and 3 %.
 
     Parameters
     ----------
     rows : Rows
     family : Family
         A family of kernels of Euclidean distances.
+    like : Candidate, optional
+        With one width for all features, from which the first search of a width starts.
 
     Returns
     -------
@@ -88,7 +94,7 @@ def feature_machine(rows: Rows, family: Family) -> tuple[np.ndarray, Candidate] 
         As in :func:`along_gradients`, of the round with the smallest leave-one-out error.
     """
     directions, here = np.eye(rows.X.shape[1]), rows
-    one = rows.best_width(family)
+    one = rows.best_width(family, like)
     best: tuple[np.ndarray, Candidate] | None = None
     for _ in range(ROUNDS):
         products = gradient_products(here, one)
@@ -101,8 +107,9 @@ def feature_machine(rows: Rows, family: Family) -> tuple[np.ndarray, Candidate] 
         directions = turn * np.sqrt(values / values.mean())
         here = rows.turned(directions)
         one = here.best_width(family, one)
-        if best is None or one.score < best[1].score:
-            best = directions, one
+        if best is not None and one.score >= best[1].score:
+            break
+        best = directions, one
     return None if best is None else _learned(rows, *best, alike=False)
 
 

@@ -9,11 +9,12 @@ be dense (on a GPU, or because it is given) and is too large to be inverted, the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from joblib import cpu_count
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from kstonet.gram import Kernel, make_kernel
 from kstonet.gram.planning import LARGEST_INVERSE, dense_fits
@@ -29,6 +30,7 @@ from kstonet.tuning.shared_unit import with_shared_unit
 from kstonet.tuning.stationary import FAMILIES
 
 DENSER = 2_400  # rows from which they are so much denser than those of a choice that width and ridge are judged anew
+ONE_THREAD_UP_TO = 200  # rows: their matrices are so small that threads wait for the interpreter; two took longer than one
 FEWEST_ROWS = 10  # fewer have nothing to choose by
 SEVERAL_KERNELS_UP_TO = 5_000  # rows: every kernel is an inverse
 MANY_KERNELS_UP_TO = 3_000
@@ -38,6 +40,12 @@ ITERATIONS = {"squared": 6, "epsilon_insensitive": 8}  # of one hidden layer, wh
 DEEP_ITERATIONS = 12
 CLASS_ITERATIONS = 6  # a classifier starts nearly where it ends
 MANY_ROWS = 100_000  # from which models with half as many iterates are large enough
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The matrix libraries of this process: to find them takes milliseconds, and few rows are chosen from eleven times."""
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,8 @@ def fast_choice(
     thorough : bool
         As in :func:`~kstonet.tuning.automatic.automatic_choice`.
     n_jobs : int, optional
-        Number of threads; by default one per core, each with a BLAS of one thread. The result does not depend on it.
+        Number of threads, each with a BLAS of one thread; by default one per core, but one alone up to ``ONE_THREAD_UP_TO``
+        rows. The result does not depend on it.
 
     Returns
     -------
@@ -88,8 +97,9 @@ def fast_choice(
     pairwise = problem.rows.pairwise
     grams.check_memory(pairwise=pairwise)
     columns = problem.targets.judged(problem.outputs, problem.weights)
-    with threadpool_limits(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
-        found = _kernels(problem, columns, given, seed, thorough, cpu_count() if n_jobs is None else n_jobs)
+    with _libraries().limit(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
+        threads = 1 if len(columns) <= ONE_THREAD_UP_TO else cpu_count()
+        found = _kernels(problem, columns, given, seed, thorough, threads if n_jobs is None else n_jobs)
     own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
     shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
     loss, sizes = shape["loss"], shape["hidden_layer_sizes"]

@@ -9,16 +9,18 @@ import numpy as np
 
 from kstonet.gram import Kernel
 from kstonet.tuning.log_loss import LeftOutLogLoss
-from kstonet.tuning.relevance_gradient import RIDGE_BOUNDS, Objective, learn_scales
+from kstonet.tuning.relevance_gradient import RIDGE_BOUNDS, SINGLE_FROM, Objective, learn_scales
 from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, best_ridge, ridge_fit
 from kstonet.tuning.stationary import Family
 from kstonet.tuning.views import View
 
-WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of the median distance
-FIRST_WIDTH = 2
+WIDTHS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 0.5, 1.0, 2.0, 4.0, 8.0)  # of the median distance
+NARROW, FIRST_WIDTH = 4, 6  # so many are tried only where the others show little; the one that is tried first
+LITTLE = 0.5  # of the loss without features: a larger one shows little
 PRIOR = 1.0  # of log scales; 0.5 and 1.5 differ by less than a hundredth, in favour of 1.5 where rows are few
 RIDGE_STEP = 3.0  # factor between the ridges that a candidate is tried with
 MOST_STEPS = 12
+JUDGED_IN_SINGLE = 0.01  # ridge from which on float32 tells candidates apart that differ by a thousandth
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,8 @@ class Rows:
 
     def judge(self, candidate: Candidate) -> Candidate | None:
         """A candidate with what its regression shows on these rows."""
-        K = candidate.family.matrix(self.X, candidate.scales)
-        fit = ridge_fit(K, self.Y, candidate.fit.ridge, self.weights, self.loss)
+        K, _ = candidate.family.upper_half(self.X, candidate.scales)
+        fit = ridge_fit(K, self.Y, candidate.fit.ridge, self.weights, self.loss, overwrite=True, single_from=JUDGED_IN_SINGLE)
         return None if fit is None else replace(candidate, fit=fit)
 
     def with_best_ridge(self, candidate: Candidate) -> Candidate:
@@ -120,8 +122,10 @@ class Rows:
         ridge = candidate.fit.ridge
         powers = range(-MOST_STEPS, MOST_STEPS + 1)
         ridges = [ridge * RIDGE_STEP**power for power in powers if power == 0 or low <= ridge * RIDGE_STEP**power <= high]
-        K = candidate.family.matrix(self.X, candidate.scales)
-        fit = best_ridge(K, self.Y, self.weights, tuple(ridges), ridges.index(ridge), loss=self.loss)
+        K, _ = candidate.family.upper_half(self.X, candidate.scales)
+        fit = best_ridge(
+            K, self.Y, self.weights, tuple(ridges), ridges.index(ridge), loss=self.loss, single_from=JUDGED_IN_SINGLE
+        )
         return candidate if fit is None else replace(candidate, fit=fit)
 
     def learned(self, start: Candidate, objective: Objective, max_iter: int) -> Candidate:
@@ -134,7 +138,10 @@ class Rows:
         return replace(start, scales=scales, relevance=relevance, fit=replace(start.fit, ridge=ridge))
 
     def best_width(self, family: Family, like: Candidate | None = None) -> Candidate:
-        """One width for all features and a ridge, by a climb from neighbour to neighbour.
+        """One width for all features and a ridge, by a climb from neighbour to neighbour, in float32 where the ridge allows it.
+
+        A function that oscillates looks like noise to every kernel that is wider than its waves: where a climb ends with
+        little, another one begins from narrow kernels. Its end has to show more than little: by luck it is often a little better.
 
         Parameters
         ----------
@@ -143,33 +150,45 @@ class Rows:
             Another family's, from which the climb starts.
         """
         ones = np.ones(self.X.shape[1])
-        widths = family.width(self.X, ones) * np.array(WIDTHS)
+        width = family.width(self.X, ones)
+        widths = width * np.array(WIDTHS)
         here = (FIRST_WIDTH, MIDDLE)
         if like is not None:
-            share = 1.0 / (like.scales[0] * like.family.width(self.X, ones))
+            typical = width if like.family.absolute == family.absolute else like.family.width(self.X, ones)
+            share = 1.0 / (like.scales[0] * typical)
             here = (int(np.argmin(np.abs(np.log(share / WIDTHS)))), RIDGES.index(like.fit.ridge))
-        matrices: dict[int, np.ndarray] = {}
+        matrices: dict[tuple[int, bool], np.ndarray] = {}
         tried: dict[tuple[int, int], RidgeFit | None] = {}
 
         def score(place: tuple[int, int]) -> float:
             width, ridge = place
-            if not (0 <= width < len(WIDTHS) and 0 <= ridge < len(RIDGES)):
+            if not (0 <= width < len(WIDTHS) and 0 <= ridge < len(RIDGES)) or (width < NARROW and not narrow):
                 return np.inf
             if place not in tried:
-                if width not in matrices:
-                    matrices[width] = family.matrix(self.X, ones / widths[width])
-                tried[place] = ridge_fit(matrices[width], self.Y, RIDGES[ridge], self.weights, self.loss)
+                single = RIDGES[ridge] >= SINGLE_FROM * (1.0 if self.weights is None else self.weights.max())
+                if (width, single) not in matrices:
+                    scaled = (self.X / widths[width]).astype(np.float32 if single else np.float64)
+                    matrices[width, single] = family.upper_half(scaled, np.ones_like(scaled[0]))[0]
+                tried[place] = ridge_fit(matrices[width, single], self.Y, RIDGES[ridge], self.weights, self.loss)
             fit = tried[place]
             return np.inf if fit is None else fit.score
 
-        while score(here) == np.inf and here[1] < len(RIDGES) - 1:  # singular here: more ridge
-            here = (here[0], here[1] + 1)
-        while True:
-            around = [(here[0], here[1] + 1), (here[0], here[1] - 1), (here[0] + 1, here[1]), (here[0] - 1, here[1])]
-            better = next((place for place in around if score(place) < score(here)), None)
-            if better is None:
-                break
-            here = better
+        def climbed(here: tuple[int, int]) -> tuple[int, int]:
+            while score(here) == np.inf and here[1] < len(RIDGES) - 1:  # singular here: more ridge
+                here = (here[0], here[1] + 1)
+            while True:
+                around = [(here[0], here[1] + 1), (here[0], here[1] - 1), (here[0] + 1, here[1]), (here[0] - 1, here[1])]
+                better = next((place for place in around if score(place) < score(here)), None)
+                if better is None:
+                    return here
+                here = better
+
+        narrow = here[0] < NARROW
+        here = climbed(here)
+        if score(here) > LITTLE and not narrow:
+            narrow = True
+            other = climbed(min(((width, MIDDLE) for width in range(NARROW)), key=score))
+            here = other if score(other) <= LITTLE else here
         fit, scales = tried[here], ones / widths[here[0]]
         assert fit is not None  # with the largest ridge every kernel matrix is positive definite
         return Candidate(family, scales, "none", fit, np.log(scales), self.view)

@@ -11,14 +11,15 @@ carry little noise; it costs twice as much, and may be led astray from a bad sta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
-from kstonet.gram.halves import CholeskyFactor, mirrored
+from kstonet.gram.halves import CholeskyFactor, half_of_square, mirrored, with_products, with_squares
 from kstonet.tuning.log_loss import LeftOutLogLoss
-from kstonet.tuning.stationary import Family
+from kstonet.tuning.stationary import Family, halves
 
 Objective = Literal["evidence", "loo"]
 
@@ -26,14 +27,20 @@ RIDGE_BOUNDS = (1e-5, 10.0)
 SCALE_BOUNDS = (-6.0, 4.0)  # of a log scale, around the start common to all features
 SINGLE_FROM = 1e-3  # ridge from which on float32 is precise enough
 EDGE = 0.1  # in its logarithm: a climb that ends so near to that has to go on in float64
-ENOUGH = 1e-5  # relative improvement of an iteration that is not worth another one
+# Improvement, in nats, that is not worth more iterations: nothing against what chance does to the evidence of some rows, and
+# about what float32 can tell. Line searches for less went astray in it, and took half of all evaluations.
+ENOUGH = 0.1
+MOST_HALVINGS = 5  # of a step
 TINY = 1e-30  # in place of zero; its inverse is a number in float32
 NOWHERE = 1e12  # value where the kernel matrix is singular
 
 
 def evidence(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray] | None:
-    """Minus the log evidence, amplitude and intercept profiled out, and its derivative with respect to K (the upper half)."""
-    found = CholeskyFactor.of(K, noise)
+    """Minus the log evidence, amplitude and intercept profiled out, and its derivative with respect to K.
+
+    Both matrices by their upper halves; the derivative overwrites K.
+    """
+    found = CholeskyFactor.of(K, noise, overwrite=True)
     if found is None:
         return None
     n, k = Y.shape
@@ -42,21 +49,18 @@ def evidence(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, np
     coef -= ones * (ones.T @ Y / ones.sum())
     quadratic = max(float((Y * coef).sum()), TINY)  # zero for constant targets
     value = 0.5 * k * (n * np.log(quadratic) + log_det)
-    G = found.inverse()
-    G *= 0.5 * k
-    G -= (coef * (0.5 * n * k / quadratic)) @ coef.T
-    return value, G
+    return value, with_squares(found.inverse(), coef, times=0.5 * k, squares=-0.5 * n * k / quadratic)
 
 
 def _left_out(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The map Q from targets to coefficients, the coefficients, and the diagonal of Q: the errors are their ratio."""
-    found = CholeskyFactor.of(K, noise)
+    """The map Q from targets to coefficients, over K, the coefficients, and the diagonal of Q: the errors are their ratio."""
+    found = CholeskyFactor.of(K, noise, overwrite=True)
     if found is None:
         return None
-    Q = mirrored(found.inverse())
-    ones = Q.sum(axis=1)
-    Q -= np.outer(ones, ones / ones.sum())
-    return Q, Q @ Y, np.diagonal(Q)[:, None].copy()
+    solved = found.solve(np.column_stack([Y, np.ones(len(K), dtype=K.dtype)]))
+    ones = solved[:, -1:]
+    Q = mirrored(with_squares(found.inverse(), ones, squares=-1.0 / ones.sum()))
+    return Q, solved[:, :-1] - ones * (ones.T @ Y / ones.sum()), np.diagonal(Q)[:, None].copy()
 
 
 def _leave_one_out(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray] | None:
@@ -70,9 +74,7 @@ def _leave_one_out(K: np.ndarray, Y: np.ndarray, noise: np.ndarray) -> tuple[flo
     # with dα = -Q·dK·α and dQ = -Q·dK·Q
     pulled = Q @ (2.0 * errors / diagonal)
     Q *= np.sqrt((2.0 * errors**2 / diagonal).sum(axis=1))
-    G = Q @ Q.T  # a matrix times its own transpose costs BLAS half of a product
-    crossed = pulled @ coef.T
-    G -= 0.5 * (crossed + crossed.T)
+    G = with_products(half_of_square(Q), pulled, coef, products=-0.5)
     G *= 0.5 * len(Y) / total
     return 0.5 * len(Y) * float(np.log(total)), G
 
@@ -90,10 +92,11 @@ def _log_loss(
     share, slope = loss.with_slope(Y - errors, weights)
     slope = (-whole * slope).astype(K.dtype)  # with respect to the errors
     pulled = Q @ (slope / diagonal)
-    crossed = pulled @ coef.T
-    G = (Q * (slope * errors / diagonal).sum(axis=1)) @ Q
-    G -= 0.5 * (crossed + crossed.T)
-    return whole * share, G
+    force = (slope * errors / diagonal).sum(axis=1)
+    pushed = force < 0  # Q·diag(force)·Q as a difference of squares, each for half of the price of a product
+    G = half_of_square(Q[:, ~pushed] * np.sqrt(force[~pushed]))
+    G = with_squares(G, Q[:, pushed] * np.sqrt(-force[pushed]), squares=-1.0) if pushed.any() else G
+    return whole * share, with_products(G, pulled, coef, products=-0.5)
 
 
 def objective_and_gradient(
@@ -106,6 +109,7 @@ def objective_and_gradient(
     centre: np.ndarray,
     prior: float,
     loss: LeftOutLogLoss | None = None,
+    space: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[float, np.ndarray]:
     """The objective with a normal prior of the log scales, and its gradient.
 
@@ -123,11 +127,13 @@ def objective_and_gradient(
         Inverse standard deviation of the prior.
     loss : LeftOutLogLoss, optional
         What "loo" is of classes.
+    space : tuple of two ndarrays of shape (n, n), optional
+        Overwritten with the matrices of an evaluation.
     """
     p = X.shape[1]
     scales, ridge = np.exp(parameters[:p]).astype(X.dtype), np.exp(parameters[p])
     noise = np.full(len(X), ridge, dtype=X.dtype) if weights is None else ridge / weights
-    K, slope = family.value_and_slope(family.distances(X, scales))
+    K, slope = family.upper_half(X, scales, space)
     if objective == "evidence":
         found = evidence(K, Y, noise)
     else:
@@ -207,14 +213,30 @@ def learn_scales(
 
 def _climb(at: np.ndarray, ridges: tuple[float, float], args: tuple[Any, ...], max_iter: int) -> np.ndarray:
     """The logarithms of scales and ridge where the objective is smallest, or after so many iterations."""
-    centre = args[-3]
-    found = minimize(
-        objective_and_gradient,
-        at,
-        args=args,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(c + SCALE_BOUNDS[0], c + SCALE_BOUNDS[1]) for c in centre] + [tuple(np.log(ridges))],
-        options={"maxiter": max_iter, "maxfun": max_iter + 5, "maxls": 8, "ftol": ENOUGH},
-    )
-    return np.asarray(found.x)
+    bounds = [(c + SCALE_BOUNDS[0], c + SCALE_BOUNDS[1]) for c in args[-3]] + [tuple(np.log(ridges))]
+    own = (*args, halves(args[0]))
+    return lowest(lambda parameters: objective_and_gradient(parameters, *own), at, bounds, max_iter)
+
+
+def lowest(
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]], at: np.ndarray, bounds: Any, max_iter: int
+) -> np.ndarray:
+    """Where an objective with its gradient is smallest, by L-BFGS, until two iterations improve it by less than ``ENOUGH``.
+
+    One would not be enough: where a climb passes a saddle, an iteration improves little before the next ones improve much.
+    """
+    values: list[float] = []
+
+    def noted(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        found = objective(parameters)
+        if not values:
+            values.append(found[0])
+        return found
+
+    def check(intermediate_result: OptimizeResult) -> None:
+        values.append(intermediate_result.fun)
+        if len(values) > 2 and values[-3] - values[-1] < ENOUGH:
+            raise StopIteration
+
+    options = {"maxiter": max_iter, "maxfun": max_iter + 5, "maxls": MOST_HALVINGS, "ftol": 0.0}
+    return np.asarray(minimize(noted, at, jac=True, method="L-BFGS-B", bounds=bounds, callback=check, options=options).x)

@@ -7,14 +7,13 @@ length scales, width included), so that no kernel here has a width of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import get_blas_funcs
 
-from kstonet.gram.halves import mirrored, upper_blocks
-from kstonet.gram.kernels import RBF, Kernel, Laplacian, Matern, squared_distances
+from kstonet.gram.halves import half_times, mirrored, upper_blocks
+from kstonet.gram.kernels import RBF, Kernel, Laplacian, Matern
 
 NEAR, NEAR_SINGLE = (
     1e-6,
@@ -53,28 +52,55 @@ class Family:
         array([[ 0., 36.],
                [36.,  0.]])
         """
-        scaled = X * scales
-        if not self.absolute:
-            distances = squared_distances(scaled, scaled)
-            np.fill_diagonal(distances, 0.0)
-            return np.asarray(distances)
-        distances = np.zeros((len(X), len(X)), dtype=scaled.dtype)
-        for rows, columns in upper_blocks(len(X)):
-            block, column = distances[rows, columns], np.empty_like(distances[rows, columns])
-            for values in scaled.T:
-                np.subtract(values[rows, None], values[columns], out=column)
-                block += np.abs(column, out=column)
+        distances = np.empty((len(X), len(X)), dtype=X.dtype)
+        for rows, columns, block in self._distance_blocks(X * scales):
+            distances[rows, columns] = block
         return mirrored(distances)
+
+    def _distance_blocks(self, scaled: np.ndarray) -> Iterator[tuple[slice, slice, np.ndarray]]:
+        """Rows, columns and distances of the blocks that cover the upper half: what is done to a block stays in the cache."""
+        n, p = scaled.shape
+        if not self.absolute:  # |x|² - 2xy + |y|² as one product, of centred rows: it cancels badly far from the origin
+            left, right = np.empty((n, p + 2), dtype=scaled.dtype), np.empty((n, p + 2), dtype=scaled.dtype)
+            np.subtract(scaled, scaled.mean(axis=0), out=right[:, :p])
+            np.multiply(right[:, :p], -2.0, out=left[:, :p])
+            left[:, p] = right[:, p + 1] = np.einsum("ij,ij->i", right[:, :p], right[:, :p])
+            left[:, p + 1] = right[:, p] = 1.0
+        for rows, columns in upper_blocks(n):
+            if self.absolute:
+                block = np.zeros((len(scaled[rows]), n - rows.start), dtype=scaled.dtype)
+                column = np.empty_like(block)
+                for values in scaled.T:
+                    np.subtract(values[rows, None], values[columns], out=column)
+                    block += np.abs(column, out=column)
+            else:
+                block = left[rows] @ right[columns].T
+                np.maximum(block, 0.0, out=block)
+                np.fill_diagonal(block, 0.0)
+            yield rows, columns, block
 
     def width(self, X: np.ndarray, scales: np.ndarray) -> float:
         """The median distance (not squared) between the rows of X."""
-        pairs = self.distances(X, scales)[np.triu_indices(len(X), 1)]
+        distances = self.distances(X, scales)
+        pairs = np.concatenate([row[place + 1 :] for place, row in enumerate(distances)])
         typical = float(np.median(pairs)) or float(pairs.mean()) or 1.0  # more than half of the rows may be the same
         return typical if self.absolute else float(np.sqrt(typical))
 
+    def upper_half(
+        self, X: np.ndarray, scales: np.ndarray, out: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The kernel matrix of the rows of X and its derivative with respect to the distances; what is below is of no use.
+
+        A climb gives both matrices again and again (``out``): the system makes new ones slowly, page by page.
+        """
+        K, slopes = halves(X) if out is None else out
+        for rows, columns, block in self._distance_blocks(X * scales):
+            K[rows, columns], slopes[rows, columns] = self.value_and_slope(block)
+        return K, slopes
+
     def matrix(self, X: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The kernel matrix of the rows of X."""
-        return self.value_and_slope(self.distances(X, scales))[0]
+        return mirrored(self.upper_half(X, scales)[0])
 
     def pull(self, G: np.ndarray, scaled: np.ndarray) -> np.ndarray:
         """Σᵢⱼ Gᵢⱼ·∂dᵢⱼ/∂log s for the scale s of every feature, where G is symmetric, given by its upper half.
@@ -96,13 +122,18 @@ class Family:
             return 2.0 * pulled
         # a squared difference two; Σ Gᵢⱼ(sᵢ - sⱼ)² = 2·Σ(rowsum·s²) - 2·sᵀGs
         scaled = np.column_stack([scaled - scaled.mean(axis=0), np.ones(len(scaled), dtype=scaled.dtype)])
-        (symm,) = get_blas_funcs(("symm",), (G, scaled))
-        image = symm(1.0, G.T, scaled, lower=1)
+        image = half_times(G, scaled)
         return np.asarray(4.0 * (image[:, -1] @ scaled[:, :-1] ** 2 - (scaled * image)[:, :-1].sum(axis=0)))
 
     def kernel(self, scales: np.ndarray) -> Kernel:
         """The kernel object that has the same values."""
         return self.make(tuple((1.0 / scales).tolist()))
+
+
+def halves(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two matrices of all pairs of rows of X, of zeros."""
+    n = len(X)
+    return np.zeros((n, n), dtype=X.dtype), np.zeros((n, n), dtype=X.dtype)
 
 
 def _laplacian(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

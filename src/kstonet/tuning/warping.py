@@ -10,15 +10,15 @@ kernel matrix is there anyway, and two matrix products take it to all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from scipy.optimize import minimize
 
-from kstonet.gram.halves import mirrored
+from kstonet.gram.halves import half_times
 from kstonet.gram.kernels.squash import Squash
 from kstonet.tuning.judging import PRIOR, Candidate, Rows
-from kstonet.tuning.relevance_gradient import EDGE, ENOUGH, NOWHERE, RIDGE_BOUNDS, SCALE_BOUNDS, SINGLE_FROM, evidence
-from kstonet.tuning.stationary import Family
+from kstonet.tuning.relevance_gradient import EDGE, NOWHERE, RIDGE_BOUNDS, SCALE_BOUNDS, SINGLE_FROM, evidence, lowest
+from kstonet.tuning.stationary import Family, halves
 from kstonet.tuning.views import View
 
 STRAIGHT = 3.0  # spread, in standard deviations, from which the climb starts: a little bent, or it would hardly begin
@@ -56,6 +56,11 @@ class Bends:
     spreads: np.ndarray
     slopes: np.ndarray
 
+    @cached_property
+    def _space(self) -> tuple[np.ndarray, np.ndarray]:
+        """The matrices of an evaluation."""
+        return halves(self.X)
+
     def objective(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the log evidence with normal priors, and its gradient.
 
@@ -72,7 +77,7 @@ class Bends:
         spreads = np.exp(widths).astype(single)
         steps = (self.X - centres.astype(single)) / spreads
         bent = np.arcsinh(steps) * spreads
-        K, slope = self.family.value_and_slope(self.family.distances(bent, scales))
+        K, slope = self.family.upper_half(bent, scales, self._space)
         found = evidence(K, self.Y, noise)
         if found is None:
             return NOWHERE, np.zeros_like(parameters)
@@ -81,9 +86,9 @@ class Bends:
         gradient[p] = np.diagonal(G) @ noise
         G *= slope
         np.fill_diagonal(G, 0.0)
-        G = mirrored(G)
         seen = bent * scales
-        pull = 4.0 * (G.sum(axis=1)[:, None] * seen - G @ seen)  # with respect to what the kernel sees
+        image = half_times(G, np.column_stack([seen, np.ones(len(seen), dtype=single)]))
+        pull = 4.0 * (image[:, -1:] * seen - image[:, :-1])  # with respect to what the kernel sees
         gradient[:p] = (pull * seen).sum(axis=0)
         pull *= scales
         root = np.sqrt(1.0 + steps * steps)
@@ -122,9 +127,7 @@ class Bends:
 
     def minimum(self, at: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Where the objective is smallest between bounds, or after so many steps."""
-        options = {"maxiter": STEPS, "maxfun": STEPS + 10, "maxls": 8, "ftol": ENOUGH}
-        bounds = np.column_stack([low, high])
-        return np.asarray(minimize(self.objective, at, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x)
+        return lowest(self.objective, at, np.column_stack([low, high]), STEPS)
 
 
 def bent(every: Rows, learn: np.ndarray, start: Candidate) -> tuple[Rows, Candidate] | None:
