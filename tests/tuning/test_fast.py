@@ -8,6 +8,7 @@ from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet import problem as problem_module
 from kstonet.gram import Kernel, LowRank, planning
 from kstonet.layers.ridge import RidgeMap
+from kstonet.tuning.stationary import FAMILIES
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(160, 4))
@@ -31,6 +32,24 @@ def test_the_chosen_values_train_the_same_network():
     model = KStoNetRegressor(**SHORT).fit(X, Y)
     again = KStoNetRegressor(tuning="none", **model.tuned_, **SHORT).fit(X, Y)
     np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", ["rbf", "matern32", "laplacian"])
+def test_a_family_that_was_named_has_the_widths_that_were_chosen(name, seed):
+    """Kernels with bent features or several of them once gave way to one of the default width."""
+    x = np.random.default_rng(seed).uniform(-3, 3, size=(300, 1))
+    wave = np.sin(8 * x[:, 0])
+    y = wave + 0.1 * np.random.default_rng(seed).normal(size=300)
+    model = KStoNetRegressor(kernel=name, random_state=seed, residuals=None).fit(x, y)
+    assert model.score(x, wave) > 0.97
+    kernels = model.tuned_.get("kernel", name)
+    kernels = [kernels] if isinstance(kernels, str | Kernel) else kernels
+    assert {type(FAMILIES[name].make((1.0,)))} == {
+        type(FAMILIES[kernel].make((1.0,))) if isinstance(kernel, str) else type(kernel) for kernel in kernels
+    }
+    again = KStoNetRegressor(**{"kernel": name, "tuning": "none", **model.tuned_, **SHORT, "random_state": seed}).fit(x, y)
+    np.testing.assert_allclose(again.predict(x), model.predict(x), rtol=1e-10)
 
 
 def test_the_choice_is_the_same_for_any_number_of_threads():
@@ -78,10 +97,12 @@ def test_noise_is_predicted_by_its_mean():
 )
 def test_given_values_are_respected(given):
     model = KStoNetRegressor(**given, **SHORT).fit(X, Y)
-    assert not given.keys() & model.tuned_.keys()
+    named = {"kernel"} if given.get("kernel") == "matern32" else set()  # a family, whose kernels are chosen with their widths
+    assert not (given.keys() - named) & model.tuned_.keys()
     kernels = {type(part.kernel).__name__ for part in model.trained_.expansion.parts}
-    if given.get("kernel") == "matern32":
+    if named:
         assert kernels == {"Matern"}
+        assert {part.kernel.nu for part in model.trained_.expansion.parts} == {1.5}
     if given.get("kernel") == "poly":
         assert kernels == {"Polynomial"}
     if "hidden_layer_sizes" in given:

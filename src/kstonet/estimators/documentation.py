@@ -127,7 +127,8 @@ KSTONET_PARAMETERS = f"""
         combinations, and takes up to six kernels. "none" uses the fixed defaults.
         Values that you give are always respected.
     kernel : str, callable, Kernel or one per first-layer unit, optional
-        Kernel of the support vector regressions, as in :class:`MultiTargetSVR`; the fixed default is "rbf".
+        Kernel of the support vector regressions, as in :class:`MultiTargetSVR`; the fixed default is "rbf". A name alone leaves
+        widths, directions and the number of such kernels to the choice.
     gamma : float, {{"scale", "auto", "median"}} or one per first-layer unit, optional
         Inverse squared width of the kernel, as in :class:`MultiTargetSVR`; the fixed default is "scale".
     length_scale : array of shape (n_features,) or (n_units, n_features), optional

@@ -111,8 +111,17 @@ def fast_choice(
         units = int(np.atleast_1d(sizes)[0])
         parameters |= found.settings(loss, units, None if kernels_together(grams, classes=classes) > 1 else 1)
         reason, table = found.reason, found.table
-    kept = {name: value for name, value in given.items() if value is not None}
+    kept = {name for name, value in given.items() if value is not None}
+    if _has_free_widths(given) and not isinstance(parameters["kernel"], str):
+        kept.discard("kernel")  # kernels of the family that was named, which bring their widths
     return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
+
+
+def _has_free_widths(given: dict[str, Any]) -> bool:
+    """Whether kernels are to be chosen with their widths: of all families, or of one that was named."""
+    kernel = given["kernel"]
+    named = kernel is None or (isinstance(kernel, str) and kernel in FAMILIES)
+    return named and given["gamma"] is None and given["length_scale"] is None
 
 
 def kernels_together(grams: Grams, *, classes: bool, thorough: bool = False) -> int:
@@ -161,9 +170,8 @@ def _kernels(
     kernel, gamma, length_scale = given["kernel"], given["gamma"], given["length_scale"]
     if isinstance(kernel, list | tuple) or np.ndim(gamma) > 0 or np.ndim(length_scale) > 1:
         return None
-    free = gamma is None and length_scale is None and (kernel is None or (isinstance(kernel, str) and kernel in FAMILIES))
     names = tuple(FAMILIES) if kernel is None else (kernel,)
-    if free:
+    if _has_free_widths(given):
         loss = _log_loss(problem, columns)
         options: dict[str, Any] = {"loss": loss, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
         classes = isinstance(problem.targets, ClassTargets)

@@ -141,7 +141,7 @@ class Rows:
         """One width for all features and a ridge, by a climb from neighbour to neighbour, in float32 where the ridge allows it.
 
         A function that oscillates looks like noise to every kernel that is wider than its waves: where a climb ends with
-        little, another one begins from narrow kernels. Its end has to show more than little: by luck it is often a little better.
+        little, another one begins from narrow kernels. Its end has to show more than that: by luck it is often a little better.
 
         Parameters
         ----------
