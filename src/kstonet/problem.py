@@ -11,11 +11,11 @@ from kstonet._words import readable_bytes
 from kstonet.gram import DenseGram, Gram, Kernel, LowRank, RegularisedGram, make_gram
 from kstonet.gram.devices import memory_limit
 from kstonet.gram.expansion import Expansion
-from kstonet.gram.footprint import matrices_bytes
+from kstonet.gram.footprint import LARGEST_INVERSE, matrices_bytes
 from kstonet.gram.kernels import RBF
 from kstonet.gram.making import AUTO, GramFactory
 from kstonet.gram.memory import GramTooLargeError
-from kstonet.gram.planning import LARGEST_INVERSE, choose_solver, dense_fits
+from kstonet.gram.planning import choose_solver, dense_fits
 from kstonet.layers.ridge import RidgeMap
 from kstonet.layers.structured_ridge import StructuredRidgeMap
 from kstonet.scaling import Scaler

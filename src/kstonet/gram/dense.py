@@ -259,19 +259,18 @@ class DenseGram:
         even without a ridge.
         """
         self._n_factorizations += 1
-        xp = namespace(self._matrix)
-        if self._mixed:
+        xp, scale = namespace(self._matrix), float(self.diagonal().mean())
+
+        def single() -> Any:
             with contextlib.suppress(NotPositiveDefiniteError):
                 factor = self._cholesky(self._work_copy(xp.float32, ridges, chosen))
-                if self._left_by(factor, ridges, chosen) < PRECISE:
-                    return factor
-        scale = float(self.diagonal().mean())
-        invalid = "the kernel matrix is not positive semi-definite; use a valid kernel."
+                return factor if self._left_by(factor, ridges, chosen) < PRECISE else None
 
-        def factored(jitter: float) -> Any:
+        def double(jitter: float) -> Any:
             return self._cholesky(self._work_copy(xp.float64, ridges + jitter, chosen))
 
-        return with_jitter(factored, scale, JITTERS, invalid)
+        invalid = "the kernel matrix is not positive semi-definite; use a valid kernel."
+        return (single() if self._mixed else None) or with_jitter(double, scale, JITTERS, invalid)
 
     def _left_by(self, factor: Any, ridges: np.ndarray, chosen: np.ndarray) -> float:
         """The share of a random right-hand side that a factor's solution leaves over, by a product with the true matrix."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kstonet.gram.blocks import BLOCK_BYTES
-from kstonet.gram.cholesky import BLOCK
+from kstonet.gram.cholesky import BLOCK, COLUMNS
 from kstonet.gram.dense import DenseGram
 
+LARGEST_INVERSE = 12_000  # rows up to which a squared loss inverts the whole matrix; more are factored
 KEPT = {"squared": 28e6, "epsilon_insensitive": 10e6}  # bytes of freed blocks that stay with the process
 CHOICE_ROWS = 1_600  # that kernels are chosen on
 CHOICE_MATRICES = {False: (2.0, 2.3), True: (7.0, 0.6)}  # of so many rows, for numbers and for classes: held, and of a thread
@@ -60,8 +61,7 @@ class Workload:
 def matrices_bytes(n: int, *, squared: bool = False, groups: int = 1, dtype: str = "float64", hard: bool = False) -> int:
     """Bytes of kernel matrices of n rows with their factors, or with the inverses that a squared loss needs.
 
-    Of many rows a squared loss has a factor instead, in float64 at most, and another one of fewer rows for intervals: together
-    these take as much.
+    Of many rows a squared loss has a factor instead, in float64 at most: in float32 it takes half as much.
 
     ``hard`` is for a C that is not known yet: it may be so large that a factor in float32 will not do.
 
@@ -70,6 +70,8 @@ def matrices_bytes(n: int, *, squared: bool = False, groups: int = 1, dtype: str
     >>> matrices_bytes(10_000), matrices_bytes(10_000, squared=True)
     (1220480000, 2000000000)
     """
+    if squared and n > LARGEST_INVERSE:
+        return groups * n * (16 * n + 8 * COLUMNS)
     if squared:
         return n * n * (16 * groups + INVERSE_WORK)
     if hard:
@@ -106,11 +108,12 @@ def dense_bytes(n: int, work: Workload) -> float:
     """
     block = min(BLOCK_BYTES, 8 * n * n)
     held = peak = float(matrices_bytes(n, squared=work.squared, groups=work.groups, hard=work.searched > 0))
-    if work.squared:
+    inverted = work.squared and n <= LARGEST_INVERSE
+    if inverted:
         held -= INVERSE_WORK * n * n
-    if work.intervals and work.squared:
+    if work.intervals and inverted:
         peak = max(peak, held + FOLD_SHARE * work.groups * 8 * n * n + block)
-    elif work.intervals:
+    elif work.intervals and not work.squared:
         peak = held + 2 * block + 8.0 * n * work.units * FOLDS * SOLVER_ARRAYS
     return peak + latent_bytes(n, work) + KEPT["squared" if work.squared else "epsilon_insensitive"]
 

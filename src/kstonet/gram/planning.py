@@ -16,8 +16,7 @@ from kstonet.gram.footprint import Workload, chosen_bytes, dense_bytes, device_b
 from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_options import LowRank, leaf_size
 
-LARGEST_INVERSE = 12_000  # rows up to which a squared loss inverts the whole matrix
-LARGEST_FACTOR = 20_000  # rows up to which it factors the whole matrix, for one or two minutes on two cores
+LARGEST_FACTOR = 20_000  # rows up to which a squared loss factors the whole matrix, for a few minutes on two cores
 RATE = 12e9  # float64 operations a second of one core, in matrix products of moderate size
 KERNEL_VALUE = 25e-9  # seconds, beside its products
 WIDENING = 1.0e-9  # seconds to make a stored float32 number a float64

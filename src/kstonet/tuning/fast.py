@@ -17,7 +17,8 @@ from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
 from kstonet.gram import Kernel, make_kernel
-from kstonet.gram.planning import LARGEST_INVERSE, dense_fits
+from kstonet.gram.footprint import LARGEST_INVERSE
+from kstonet.gram.planning import dense_fits
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, units_given
 from kstonet.targets import ClassTargets
