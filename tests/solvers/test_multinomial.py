@@ -363,7 +363,8 @@ def test_bad_input_is_named(changes, message):
 
 
 @pytest.mark.parametrize(
-    ("penalty", "cause"), [("scad", "does not bound the weights"), ("none", "does not bound"), ("lasso", "very many classes")]
+    ("penalty", "cause"),
+    [("scad", "does not bound the weights"), ("none", "does not bound"), ("lasso", "very many rows or classes")],
 )
 def test_the_work_is_bounded_and_the_cause_is_said(penalty, cause):
     features = np.random.default_rng(0).normal(size=(14, 3))

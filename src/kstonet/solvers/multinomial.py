@@ -168,7 +168,10 @@ def _beyond_the_work(penalty: Penalty, n_classes: int) -> str:
     where = f"of {n_classes} classes stopped before its tolerance, at its limit of work: "
     if penalty.relaxation() is not None or not np.any(penalty.alpha):
         return where + "this penalty does not bound the weights of classes that can be separated. Use the lasso or ridge."
-    return where + "there are very many classes, or rows or predictors that differ by many orders. Use a larger alpha."
+    return where + (
+        "there are very many rows or classes, or predictors that differ by many orders. Its weights are near the optimum, "
+        "not at it; with a larger alpha they come closer."
+    )
 
 
 def check_labels(labels: ArrayLike, n_classes: int, w: Floats) -> tuple[NDArray[np.intp], Floats]:
