@@ -35,10 +35,14 @@ def distance(one, other):
 
 
 def test_one_batch_is_a_fit():
-    """Without noise in the imputation nothing is random but the start, which is the same."""
+    """Without noise in the imputation nothing is random but the start, which is the same.
+
+    Of two targets, that is: a fit of one starts as the mean of its regressions, and comes to about the same end.
+    """
     options = OPTIONS | {"temperature": 0.0, "residuals": None}
-    one, whole = KStoNetRegressor(**options).partial_fit(X, Y), KStoNetRegressor(**options).fit(X, Y)
-    np.testing.assert_allclose(one.predict(NEW), whole.predict(NEW), rtol=1e-6, atol=1e-6)
+    for targets, atol in ((np.column_stack([Y, X[:, 0] - Y]), 1e-6), (Y, 0.04)):
+        one, whole = KStoNetRegressor(**options).partial_fit(X, targets), KStoNetRegressor(**options).fit(X, targets)
+        np.testing.assert_allclose(one.predict(NEW), whole.predict(NEW), rtol=1e-6, atol=atol)
 
 
 def test_a_stream_comes_to_the_solution_of_all_rows():

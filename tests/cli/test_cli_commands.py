@@ -184,7 +184,7 @@ def test_what_was_chosen_is_said(run, tmp_path, flats):
     reason = kstonet.load(path).tuning_["reason"]
     for shown in (fit.stderr, run("info", path).stdout):
         assert "loss squared, max_iter 6" in shown
-        assert "length_scale " in shown  # as a range, not one by one
+        assert re.search("length(_scale| scales) [0-9.e+]+ to ", shown)  # as a range, not one by one
         assert reason in shown
     assert json.loads(run("info", path, "--json").stdout)["parameters"]["kernel"] == "matern32"
 

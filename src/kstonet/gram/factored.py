@@ -53,9 +53,9 @@ class FactoredSolver:
     seen : ndarray of int
         Those that take part, in the order of the factor.
     ridges : ndarray
-        Theirs.
+        The number that is added to the diagonal for each of them.
     factor : Factor
-        Of the matrix on those.
+        Cholesky factor of the matrix on these rows.
     array : callable
         Makes what the factor takes of NumPy arrays.
     """

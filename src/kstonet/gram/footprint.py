@@ -61,7 +61,7 @@ class Workload:
 def matrices_bytes(n: int, *, squared: bool = False, groups: int = 1, dtype: str = "float64", hard: bool = False) -> int:
     """Bytes of kernel matrices of n rows with their factors, or with the inverses that a squared loss needs.
 
-    Of many rows a squared loss has a factor instead, in float64 at most: in float32 it takes half as much.
+    A squared loss of many rows has a factor instead, in float64 at most: in float32 it takes half as much.
 
     ``hard`` is for a C that is not known yet: it may be so large that a factor in float32 will not do.
 
