@@ -124,7 +124,7 @@ def class_start(
     network = network.with_layer(0, left_out=True)
     share = residual_share(network.head.n_outputs)
     alpha = network.head.alpha  # type: ignore[attr-defined]
-    if alpha == automatic_alpha(1.0, len(rows.X), network.head.n_inputs):  # not one that was given
+    if _is_automatic(alpha, network, rows):
         alpha *= share
     network = network.with_layer(1, least_residual=LEAST_RESIDUAL, residual_share=share, alpha=alpha)
     fitted = _relaxed(rows.refitted(network, (latents,)), latents, rows)
@@ -147,6 +147,11 @@ def _relaxed(network: Network, latents: np.ndarray, rows: TrainingRows) -> Netwo
     return network.with_layer(1, weights=factor * head.weights, intercept=factor * head.intercept)  # type: ignore[attr-defined]
 
 
+def _is_automatic(alpha: float, network: Network, rows: TrainingRows) -> bool:
+    """Whether the penalty of a head before its first refit follows from its sizes: it was not given."""
+    return alpha == automatic_alpha(1.0, len(rows.X), network.head.n_inputs)
+
+
 def some_of_many(rng: np.random.Generator, network: Network, rows: TrainingRows) -> tuple[Network, TrainingRows]:
     """A network before its first refit and its rows; where these are many, on some of them.
 
@@ -162,10 +167,9 @@ def some_of_many(rng: np.random.Generator, network: Network, rows: TrainingRows)
     _, one_of_each = np.unique(rows.outputs[order], return_index=True)
     some = np.union1d(order[:SEEN], order[one_of_each])
     weights = None if rows.weights is None else rows.weights[some]
-    inputs, head = network.head.n_inputs, network.head
-    alpha = head.alpha  # type: ignore[attr-defined]
-    if alpha == automatic_alpha(1.0, len(rows.X), inputs):
-        alpha = automatic_alpha(1.0, len(some), inputs)
+    alpha = network.head.alpha  # type: ignore[attr-defined]
+    if _is_automatic(alpha, network, rows):
+        alpha = automatic_alpha(1.0, len(some), network.head.n_inputs)
     fewer = Network((first.among(rows.X, some), *network.uppers)).with_layer(1, alpha=alpha)  # type: ignore[attr-defined]
     return fewer, TrainingRows(rows.X[some], rows.inputs, rows.outputs[some], weights)
 

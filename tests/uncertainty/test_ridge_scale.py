@@ -12,6 +12,7 @@ from kstonet.problem import Problem, Rows
 from kstonet.settings import KernelLayerSettings, TrainingSettings
 from kstonet.targets import ClassTargets
 from kstonet.training import train
+from kstonet.uncertainty.network import left_out_variance
 from kstonet.uncertainty.ridge_scale import GROWTH, certainty, drawn_scale, label_correlation, ridge_scale
 from kstonet.uncertainty.tempering import Tempering
 
@@ -52,10 +53,11 @@ def test_the_scale_is_the_noise_of_the_labels_over_the_ridge(trained):
     """All rows are in the margin set of 150 rows; the intercept, which it leaves out, adds a little."""
     problem, model, state = trained
     p = np.tile([0.3, 0.7], (150, 1))
-    found = ridge_scale(state, None, model.uncertainty, p, problem.outputs, None)
+    thinned = left_out_variance(model.uncertainty, state, None)
+    found = ridge_scale(state.network.first, thinned, p, problem.outputs, None)
     frequency = problem.outputs.mean()
     assert found == pytest.approx(0.21 / (frequency * (1 - frequency)) / 0.25, rel=0.15)
-    doubled = ridge_scale(state, None, model.uncertainty, p, problem.outputs, np.full(150, 2.0))
+    doubled = ridge_scale(state.network.first, thinned, p, problem.outputs, np.full(150, 2.0))
     assert doubled == pytest.approx(found)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from kstonet.gram import Kernel
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.relevance_gradient import RIDGE_BOUNDS, SINGLE_FROM, Objective, learn_scales
-from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, best_ridge, ridge_fit
+from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, allows_single, best_ridge, ridge_fit
 from kstonet.tuning.stationary import Family
 from kstonet.tuning.views import View
 
@@ -165,7 +165,7 @@ class Rows:
             if not (0 <= width < len(WIDTHS) and 0 <= ridge < len(RIDGES)) or (width < NARROW and not narrow):
                 return np.inf
             if place not in tried:
-                single = RIDGES[ridge] >= SINGLE_FROM * (1.0 if self.weights is None else self.weights.max())
+                single = allows_single(RIDGES[ridge], self.weights, SINGLE_FROM)
                 if (width, single) not in matrices:
                     scaled = (self.X / widths[width]).astype(np.float32 if single else np.float64)
                     matrices[width, single] = family.upper_half(scaled, np.ones_like(scaled[0]))[0]

@@ -53,6 +53,11 @@ class RidgeFit:
         return float(np.sqrt(np.mean(self.coef**2)))
 
 
+def allows_single(ridge: float, weights: np.ndarray | None, single_from: float) -> bool:
+    """Whether a ridge is large enough, over the largest weight, for a factor in float32."""
+    return bool(ridge >= single_from * (1.0 if weights is None else weights.max()))
+
+
 def ridge_fit(
     K: np.ndarray,
     Y: np.ndarray,
@@ -93,7 +98,7 @@ def ridge_fit(
     >>> ridge_fit(np.exp(-((x - x.T) ** 2)), x**3, 1e-4).root < 0.03
     True
     """
-    if ridge >= single_from * (1.0 if weights is None else weights.max()) and K.dtype != np.float32:
+    if allows_single(ridge, weights, single_from) and K.dtype != np.float32:
         K, overwrite = K.astype(np.float32), True
     found = CholeskyFactor.of(K, ridge if weights is None else ridge / weights, overwrite=overwrite)
     if found is None:

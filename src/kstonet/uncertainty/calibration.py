@@ -22,7 +22,7 @@ from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_m
 from kstonet.uncertainty.distribution import PredictiveDistribution
 from kstonet.uncertainty.local_scale import LocalScale, learn_scale
 from kstonet.uncertainty.logits import bootstrap_scale, out_of_sample_logits
-from kstonet.uncertainty.network import NetworkUncertainty, left_out_log_odds, left_out_moments
+from kstonet.uncertainty.network import NetworkUncertainty, left_out_log_odds, left_out_moments, left_out_variance
 from kstonet.uncertainty.noise_model import EXACT, NoiseModel, left_out_variances
 from kstonet.uncertainty.online import OnlineFactor, adapting
 from kstonet.uncertainty.regions import JointFactor
@@ -310,13 +310,14 @@ class ProbabilityCalibration:
     def _of_regressions(self, end: TrainingEnd, uncertainty: NetworkUncertainty, logits: np.ndarray) -> ProbabilityCalibration:
         """Where the first layer is a regression of indicators: with what its variance lacks."""
         p = self.tempering.probabilities(logits)
-        first = ridge_scale(end.states[-1], end.inputs, uncertainty, p, end.outputs, end.weights)
+        thinned = left_out_variance(uncertainty, end.states[-1], end.inputs)
+        first = ridge_scale(end.states[-1].network.first, thinned, p, end.outputs, end.weights)  # type: ignore[arg-type]
         found = replace(self, first_scale=first, growth=GROWTH)
         units, (n, classes) = end.states[-1].network.first.n_outputs, logits.shape
         if end.restarted is None or n > MANY_ROWS or units < classes - 1:  # a draw of labels is a fit, here an expensive one
             return found
         errors = np.eye(units), label_correlation(p, units, end.weights)
-        apart, together = left_out_log_odds(uncertainty, end.states, end.inputs, self.temperature, *errors)
+        apart, together = left_out_log_odds(uncertainty, end.states, end.inputs, thinned, self.temperature, *errors)
         parts, least = apart.parts, together.parts[FIRST_LAYER]
         variance = np.asarray(sum(parts.values()) + (first - 1.0) * parts[FIRST_LAYER])
         truth = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0) / self.temperature

@@ -152,15 +152,26 @@ def left_out_moments(uncertainty: NetworkUncertainty, states: Sequence[IROState]
     return replace(moments, mean=np.mean(ends, axis=0))
 
 
+def left_out_variance(uncertainty: NetworkUncertainty, state: IROState, inputs: Any) -> np.ndarray:
+    """Variance of the first layer's values (n, units) at every training row where it is left out."""
+    _, variance = uncertainty.first.left_out([state.network.first], uncertainty.expansion, inputs, state.latents[0])
+    return variance
+
+
 def left_out_log_odds(
-    uncertainty: NetworkUncertainty, states: Sequence[IROState], inputs: Any, temperature: float, *correlations: np.ndarray
+    uncertainty: NetworkUncertainty,
+    states: Sequence[IROState],
+    inputs: Any,
+    variance: np.ndarray,
+    temperature: float,
+    *correlations: np.ndarray,
 ) -> list[LogOdds]:
     """Tempered log-odds of a classifier at every training row, with the variances that they have where it is left out.
 
-    For each of some ``correlations`` (units, units) that the errors of the first layer's values may have.
+    From the ``variance`` of :func:`left_out_variance`, for each of some ``correlations`` (units, units) that the errors of the
+    first layer's values may have.
     """
     fitted = np.stack([state.network.first.mean(inputs) for state in states])
-    _, variance = uncertainty.first.left_out([states[-1].network.first], uncertainty.expansion, inputs, states[-1].latents[0])
     root = np.sqrt(variance)
 
     def with_errors(correlation: np.ndarray) -> LogOdds:

@@ -21,14 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from kstonet.iro import IROState
 from kstonet.layers.log_odds import log_odds
+from kstonet.layers.ridge import RidgeLayer
 from kstonet.uncertainty.logits import WIDEST, drawn_labels
-from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.tempering import Tempering, fresh_temperature
 
 GROWTH = 0.5
@@ -133,9 +131,8 @@ def drawn_scale(
 
 
 def ridge_scale(
-    state: IROState,
-    inputs: Any,
-    uncertainty: NetworkUncertainty,
+    first: RidgeLayer,
+    thinned: np.ndarray,
     p: np.ndarray,
     codes: np.ndarray,
     sample_weight: np.ndarray | None,
@@ -147,23 +144,20 @@ def ridge_scale(
 
     Parameters
     ----------
-    state : IROState
-        Where the training ended; its first layer leaves rows out.
-    inputs : any
-        Those of the training.
-    uncertainty : NetworkUncertainty
-        The moments of the outputs.
+    first : RidgeLayer
+        Where the training ended; it leaves rows out.
+    thinned : ndarray of shape (n, units)
+        The variance of its values at rows that are left out, by margin sets
+        (:func:`~kstonet.uncertainty.network.left_out_variance`).
     p : ndarray of shape (n, k)
         Out-of-sample probabilities of the training rows.
     codes : ndarray of int of shape (n,)
         Their classes.
     sample_weight : ndarray of shape (n,), optional
     """
-    first: Any = state.network.first
     frequency = np.average(np.eye(p.shape[1])[codes], axis=0, weights=sample_weight)
     spread = np.maximum(frequency * (1.0 - frequency), 1e-12)
     noise = float(np.mean(np.average(p * (1.0 - p), axis=0, weights=sample_weight) / spread))
     counted = slice(None) if sample_weight is None else sample_weight > 0
-    _, thinned = uncertainty.first.left_out([first], uncertainty.expansion, inputs, state.latents[0])
     wider = float(thinned[counted].mean() / first.left_out_variance(sample_weight)[counted].mean())
     return float(np.clip(noise / max(wider, 1e-300), 1.0 / LARGEST, LARGEST))  # zero where a head has no weights at all
