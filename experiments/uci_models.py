@@ -19,7 +19,7 @@ from kstonet._arrays import to_numpy
 from kstonet.estimators.kstonet import FIXED
 from kstonet.gram import make_gram, make_kernel
 from kstonet.gram.dense import cross_blocks
-from kstonet.layers.ridge import RidgeMap
+from kstonet.layers.ridge_map import RidgeMap
 from kstonet.solvers.svr import solve_svr
 from kstonet.tuning.automatic import MOST_ROWS
 from kstonet.tuning.recipes import KernelRecipe, Kitchen

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from kstonet._words import readable_bytes
-from kstonet.gram import DenseGram, Gram, Kernel, LowRank, RegularisedGram, make_gram
+from kstonet.gram import Gram, Kernel, LowRank, make_gram
 from kstonet.gram.devices import memory_limit
 from kstonet.gram.expansion import Expansion
-from kstonet.gram.footprint import LARGEST_INVERSE, matrices_bytes
+from kstonet.gram.footprint import matrices_bytes
 from kstonet.gram.kernels import RBF
 from kstonet.gram.making import AUTO, GramFactory
 from kstonet.gram.memory import GramTooLargeError
 from kstonet.gram.planning import choose_solver, dense_fits
-from kstonet.layers.ridge import RidgeMap
-from kstonet.layers.structured_ridge import StructuredRidgeMap
+from kstonet.layers.ridge_map import RidgeMap
 from kstonet.scaling import Scaler
 from kstonet.targets import Targets, TargetsKind
 
 SAMPLED = 200  # training rows that a model keeps to average over; root mean squares are then known to about 5 %
+
+MOST_COLUMNS = 12_000  # rows of a Gram from outside: a squared loss inverts the matrix of its columns
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Grams:
             return True
         if chosen == "dense":
             return dense_fits(len(self.X), self.max_memory, squared=True)
-        return len(self.X) <= LARGEST_INVERSE and self.device is None
+        return len(self.X) <= MOST_COLUMNS and self.device is None
 
     def check_memory(self, *, pairwise: bool) -> None:
         """Raise now what :meth:`new` would raise after a long choice: that the Gram does not fit."""
@@ -142,14 +143,8 @@ class Grams:
     def ridge_map(self, kernel: Kernel, ridge: float, weights: np.ndarray | None) -> RidgeMap:
         """The map from targets to coefficients of kernel ridge regressions, made when it is first asked for."""
         if (kernel, ridge) not in self.maps:
-            gram = self.of(kernel, squared=True)
-            kind = StructuredRidgeMap if isinstance(gram, RegularisedGram) and not self._inverts(gram) else RidgeMap
-            self.maps[kernel, ridge] = kind(gram, ridge, weights)
+            self.maps[kernel, ridge] = RidgeMap(self.of(kernel, squared=True), ridge, weights)
         return self.maps[kernel, ridge]
-
-    def _inverts(self, gram: Gram) -> bool:
-        """Whether the matrix is at hand and small enough to be inverted: every regression is one product then."""
-        return isinstance(gram, DenseGram) and self.device is None and gram.n <= LARGEST_INVERSE
 
     def clear(self) -> None:
         """Release the memory of all kernel matrices and maps."""

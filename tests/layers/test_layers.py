@@ -13,7 +13,8 @@ from kstonet.layers.dense import DenseLayer
 from kstonet.layers.heads import CategoricalHead
 from kstonet.layers.kernel import KernelLayer, UnitGroup, svr_noise_variance
 from kstonet.layers.linear import LinearFirstLayer
-from kstonet.layers.ridge import RidgeLayer, RidgeMap
+from kstonet.layers.ridge import RidgeLayer
+from kstonet.layers.ridge_map import RidgeMap
 from kstonet.network import Network
 
 RNG = np.random.default_rng(0)

@@ -10,12 +10,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import KernelCenterer
 
 from kstonet import KStoNetRegressor
-from kstonet.gram import DenseGram, make_kernel
+from kstonet.gram import DenseGram, inverted, make_kernel
 from kstonet.gram.halves import CholeskyFactor
-from kstonet.layers import ridge as ridge_module
 from kstonet.layers.kernel import UnitGroup
 from kstonet.layers.margin import MOST_ROWS
-from kstonet.layers.ridge import RidgeLayer, RidgeMap
+from kstonet.layers.ridge import RidgeLayer
+from kstonet.layers.ridge_map import RidgeMap
 
 RNG = np.random.default_rng(0)
 N = 30
@@ -163,7 +163,7 @@ def test_the_map_is_made_once(monkeypatch):
         made.append(len(matrix))
         return original(matrix, ridge, **options)
 
-    monkeypatch.setattr(ridge_module.CholeskyFactor, "of", counted)
+    monkeypatch.setattr(CholeskyFactor, "of", counted)
     KStoNetRegressor(tuning="none", **FAST, C=2.0).fit(X, Y[:, 0])
     assert made.count(N) == 1
 
@@ -171,13 +171,13 @@ def test_the_map_is_made_once(monkeypatch):
 def test_the_factor_of_a_fold_is_made_once(monkeypatch):
     """The same rows are hidden in every iteration of a fold."""
     made = []
-    original = ridge_module.cholesky
+    original = inverted.cholesky
 
     def counted(matrix, **options):
         made.append(len(matrix))
         return original(matrix, **options)
 
-    monkeypatch.setattr(ridge_module, "cholesky", counted)
+    monkeypatch.setattr(inverted, "cholesky", counted)
     ridge, weights = layer_of().maps[0], np.r_[np.zeros(4), np.ones(N - 4)]
     one, two = (ridge.solve(Y[:, :1], weights)[0] for _ in range(2))
     np.testing.assert_array_equal(one, two)

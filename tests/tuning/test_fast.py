@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet import problem as problem_module
 from kstonet.gram import Kernel, LowRank, planning
-from kstonet.layers.ridge import RidgeMap
+from kstonet.layers.ridge_map import RidgeMap
 from kstonet.tuning.stationary import FAMILIES
 
 RNG = np.random.default_rng(0)

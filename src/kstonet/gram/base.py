@@ -113,13 +113,22 @@ class DiagonalSolver(Protocol):
         """The diagonal of the inverse; zero for rows that take no part."""
         ...
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the Gram's."""
+        ...
+
+    def without(self, ridges: np.ndarray) -> DiagonalSolver | None:
+        """The solver with infinite ridges in addition, where what is held serves it; None where one has to be made."""
+        ...
+
 
 @runtime_checkable
 class RegularisedGram(Gram, Protocol):
     """A Gram that solves ridge regressions itself, where its matrix cannot be handed out: too large, or on a device."""
 
     def regularised(self, ridges: np.ndarray) -> DiagonalSolver:
-        """The solver of K + diag(ridges); rows with an infinite ridge take no part."""
+        """A new solver of K + diag(ridges); rows with an infinite ridge take no part."""
         ...
 
 

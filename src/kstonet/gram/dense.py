@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,14 @@ from kstonet.gram.blocks import row_blocks
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError, with_jitter
 from kstonet.gram.expansion import ExpansionPart
 from kstonet.gram.factored import FactoredSolver, factor_order
+from kstonet.gram.inverted import INVALID, JITTERS, InvertedSolver, inverse_of
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
 from kstonet.gram.pivoted import LEFT_OUT, LowRankSolver, PivotedCholesky
 
 MIXED_PRECISION_FROM = 2000  # rows; below it a float64 factor costs milliseconds
-JITTERS = range(-14, -4)  # powers of ten of the mean diagonal
-PRECISE = 0.02  # of a right-hand side: what a float32 factor may leave over, where its diagonal is right to 0.1 %
+LARGEST_INVERSE = 5_000  # rows up to which a ridge regression inverts the matrix; more are factored
+PRECISE = 0.05  # of a right-hand side: what float32 may leave over; the inverse's diagonal is right to 0.3 % then
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class DenseGram:
     array([[2.904, 3.431, 3.431, 2.904]])
     """
 
+    largest_inverse = LARGEST_INVERSE
+
     def __init__(self, X: Array, kernel: Kernel, *, dtype: str = "float64", max_memory: float | None = None) -> None:
         if dtype not in ("float64", "float32"):
             raise ValueError(f"dtype={dtype!r} must be 'float64' or 'float32'.")
@@ -94,7 +97,6 @@ class DenseGram:
             (float(abs(self._matrix[rows]).sum(1).max()) for rows in row_blocks(self.n, self.n)), default=0.0
         )
         self._shifted: _Shifted | None = None
-        self._regularised: FactoredSolver | None = None
         self._low_rank: PivotedCholesky | None = None
         self._low_rank_tried = 0.0
         self._n_factorizations = 0
@@ -240,46 +242,59 @@ class DenseGram:
                 continue
         raise np.linalg.LinAlgError(f"K + {shift:.3g}·I is not positive definite: the Gram matrix is not valid.")
 
-    def regularised(self, ridges: np.ndarray) -> FactoredSolver:
-        """The solver of K + diag(ridges); rows with an infinite ridge take no part."""
-        order = factor_order(self.n)
-        seen = order[np.isfinite(ridges[order])]
-        held = self._regularised
-        if held is None or not held.begins_with(seen, ridges[seen]):
-            self._regularised = None  # release the old factor before the new one is made
-            factor = self._factorise_with(ridges[seen], seen)
-            held = self._regularised = FactoredSolver(self.n, seen, ridges[seen], factor, self.array)
-        return held.leading(len(seen))
+    def regularised(self, ridges: np.ndarray) -> FactoredSolver | InvertedSolver:
+        """A new solver of K + diag(ridges); rows with an infinite ridge take no part.
 
-    def _factorise_with(self, ridges: np.ndarray, chosen: np.ndarray) -> Any:
-        """The factor of K + diag(ridges) on the chosen rows.
-
-        In float32 where the matrix is large and that solves its equations well enough to be corrected; with a jitter where
-        rounding makes K singular. Ridge and norm would say when float32 is safe, but many kernels have no small eigenvalues
-        even without a ridge.
+        Where the matrix is small enough to be inverted, any rows can be left out of it afterwards; of a factor the last ones.
         """
         self._n_factorizations += 1
-        xp, scale = namespace(self._matrix), float(self.diagonal().mean())
+        if self.n <= self.largest_inverse:
+            return self._inverted(ridges, np.flatnonzero(np.isfinite(ridges)))
+        order = factor_order(self.n)
+        return self._factored(ridges, order[np.isfinite(ridges[order])])
+
+    def _inverted(self, ridges: np.ndarray, chosen: np.ndarray) -> InvertedSolver:
+        def inverse(precision: Any, jitter: float = 0.0) -> np.ndarray | None:
+            return inverse_of(self._work_copy(precision, ridges[chosen] + jitter, chosen))
+
+        def single() -> np.ndarray | None:
+            found = inverse(np.float32)
+            if found is None or self._left_by(lambda rows: rows.astype(np.float32) @ found, ridges, chosen) >= PRECISE:
+                return None
+            return found
+
+        found = single() if self._mixed else None
+        if found is None:
+            found = with_jitter(lambda jitter: inverse(np.float64, jitter), float(self.diagonal().mean()), JITTERS, INVALID)
+        return InvertedSolver(ridges, chosen, found)
+
+    def _factored(self, ridges: np.ndarray, chosen: np.ndarray) -> FactoredSolver:
+        """By a factor in float32 where the matrix is large and that solves its equations well enough to be corrected.
+
+        With a jitter where rounding makes K singular. Ridge and norm would say when float32 is safe, but many kernels have no
+        small eigenvalues even without a ridge.
+        """
+        xp = namespace(self._matrix)
 
         def single() -> Any:
             with contextlib.suppress(NotPositiveDefiniteError):
-                factor = self._cholesky(self._work_copy(xp.float32, ridges, chosen))
-                return factor if self._left_by(factor, ridges, chosen) < PRECISE else None
+                factor = self._cholesky(self._work_copy(xp.float32, ridges[chosen], chosen))
+                return factor if self._left_by(factor.solve, ridges, chosen) < PRECISE else None
 
         def double(jitter: float) -> Any:
-            return self._cholesky(self._work_copy(xp.float64, ridges + jitter, chosen))
+            return self._cholesky(self._work_copy(xp.float64, ridges[chosen] + jitter, chosen))
 
-        invalid = "the kernel matrix is not positive semi-definite; use a valid kernel."
-        return (single() if self._mixed else None) or with_jitter(double, scale, JITTERS, invalid)
+        factor = (single() if self._mixed else None) or with_jitter(double, float(self.diagonal().mean()), JITTERS, INVALID)
+        return FactoredSolver(ridges, chosen, factor, self.array)
 
-    def _left_by(self, factor: Any, ridges: np.ndarray, chosen: np.ndarray) -> float:
-        """The share of a random right-hand side that a factor's solution leaves over, by a product with the true matrix."""
-        right = self.array(np.random.default_rng(0).normal(size=(1, len(ridges))))
-        solved = widened(factor.solve(right))
+    def _left_by(self, solve: Callable[[Array], Array], ridges: np.ndarray, chosen: np.ndarray) -> float:
+        """The share of a random right-hand side that a solution leaves over, by a product with the true matrix."""
+        right = self.array(np.random.default_rng(0).normal(size=(1, len(chosen))))
+        solved = widened(solve(right))
         indices = namespace(self._matrix).asarray(chosen)
         everywhere = zeros(right, (1, self.n))
         everywhere[:, indices] = solved
-        left = right - self.product(everywhere)[:, indices] - like(right, ridges) * solved
+        left = right - self.product(everywhere)[:, indices] - like(right, ridges[chosen]) * solved
         return float(((left**2).sum() / (right**2).sum()) ** 0.5)
 
     def solve_on(self, indices: Array, shift: float, rows: Array) -> Array:
@@ -353,5 +368,4 @@ class DenseGram:
     @property
     def nbytes(self) -> int:
         """Bytes held by matrix and factors."""
-        factors = (self._shifted.factor if self._shifted else None, self._regularised)
-        return int(self._matrix.nbytes + sum(factor.nbytes for factor in factors if factor is not None))
+        return int(self._matrix.nbytes + (self._shifted.factor.nbytes if self._shifted else 0))

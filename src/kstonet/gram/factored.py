@@ -48,46 +48,42 @@ class FactoredSolver:
 
     Parameters
     ----------
-    n : int
-        All rows.
+    ridges : ndarray of shape (n,)
+        The number that is added to the diagonal for each row; infinite for rows that take no part.
     seen : ndarray of int
-        Those that take part, in the order of the factor.
-    ridges : ndarray
-        The number that is added to the diagonal for each of them.
+        Those that do, in the order of the factor.
     factor : Factor
         Cholesky factor of the matrix on these rows.
     array : callable
         Makes what the factor takes of NumPy arrays.
     """
 
-    def __init__(self, n: int, seen: np.ndarray, ridges: np.ndarray, factor: Factor, array: Callable[[Any], Array]) -> None:
-        self._n, self._seen, self._ridges, self._factor, self._array = n, seen, ridges, factor, array
+    def __init__(self, ridges: np.ndarray, seen: np.ndarray, factor: Factor, array: Callable[[Any], Array]) -> None:
+        self._ridges, self._seen, self._factor, self._array = ridges, seen, factor, array
 
     @property
     def nbytes(self) -> int:
         """Bytes of the factor."""
         return self._factor.nbytes
 
-    def begins_with(self, seen: np.ndarray, ridges: np.ndarray) -> bool:
-        """Whether these are the first of its rows, with the same ridges."""
-        size = len(seen)
-        return np.array_equal(self._seen[:size], seen) and np.array_equal(self._ridges[:size], ridges)
-
-    def leading(self, size: int) -> FactoredSolver:
-        """The solver of its first rows, by the same factor."""
-        if size == len(self._seen):
-            return self
-        return FactoredSolver(self._n, self._seen[:size], self._ridges[:size], self._factor.leading(size), self._array)
+    def without(self, ridges: np.ndarray) -> FactoredSolver | None:
+        """The solver with infinite ridges in addition, where these rows are the last of the factor; None otherwise."""
+        rows = np.isfinite(ridges)
+        size = int(rows.sum())
+        seen = self._seen[:size]
+        if not rows[seen].all() or not np.array_equal(self._ridges[seen], ridges[seen]):
+            return None
+        return FactoredSolver(ridges, seen, self._factor.leading(size), self._array)
 
     def solve(self, rows: np.ndarray) -> np.ndarray:
         """The inverse applied to every row; zero for rows that take no part."""
-        out = np.zeros((len(rows), self._n))
+        out = np.zeros((len(rows), len(self._ridges)))
         out[:, self._seen] = to_numpy(self._factor.solve(self._array(rows[:, self._seen])))
         return out
 
     @cached_property
     def diagonal(self) -> np.ndarray:
         """The diagonal of the inverse; zero for rows that take no part."""
-        out = np.zeros(self._n)
+        out = np.zeros(len(self._ridges))
         out[self._seen] = to_numpy(self._factor.inverse_diagonal())
         return out

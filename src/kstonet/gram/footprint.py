@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from kstonet.gram.blocks import BLOCK_BYTES
 from kstonet.gram.cholesky import BLOCK, COLUMNS
-from kstonet.gram.dense import DenseGram
+from kstonet.gram.dense import LARGEST_INVERSE, DenseGram
 
-LARGEST_INVERSE = 12_000  # rows up to which a squared loss inverts the whole matrix; more are factored
 KEPT = {"squared": 28e6, "epsilon_insensitive": 10e6}  # bytes of freed blocks that stay with the process
 CHOICE_ROWS = 1_600  # that kernels are chosen on
 CHOICE_MATRICES = {False: (2.0, 2.3), True: (7.0, 0.6)}  # of so many rows, for numbers and for classes: held, and of a thread

@@ -67,6 +67,9 @@ class RegularisedSolver:
         """Bytes held beside the pieces."""
         return int(self._core.nbytes + sum(inverse.nbytes for inverse in self._inverses))
 
+    def without(self, ridges: np.ndarray) -> None:
+        """A solver with other rows is made anew."""
+
     def solve(self, rows: Array) -> Array:
         """Apply the inverse to every row; the result is where the rows are."""
         columns = contiguous(like(self._core, rows)[:, self._order].T)

@@ -107,6 +107,8 @@ class TorchGram(DenseGram):
     [2.904, 3.431, 3.431, 2.904]
     """
 
+    largest_inverse = 0  # factors are cheap there, and NumPy's inverses are not at hand
+
     def _cholesky(self, work: Array) -> Any:
         return _TorchCholesky(work)
 

@@ -10,141 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from kstonet._arrays import to_numpy
-from kstonet.gram import DenseGram, Gram
-from kstonet.gram.blocks import row_blocks
-from kstonet.gram.cholesky import with_jitter
 from kstonet.gram.expansion import Expansion
-from kstonet.gram.halves import CholeskyFactor, mirrored
 from kstonet.layers.kernel import UnitGroup, functions_at
 from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
+from kstonet.layers.ridge_map import RidgeMap
 from kstonet.layers.svr_uncertainty import MarginUncertainty
-
-JITTERS = range(-12, -3)  # powers of ten of the mean diagonal
-
-
-class Regression(NamedTuple):
-    """Kernel ridge regressions: coefficients (n, m), intercepts (m,), and the coefficients' kernel expansions (n, m)."""
-
-    coef: np.ndarray
-    intercept: np.ndarray
-    image: np.ndarray
-
-
-class RidgeMap:
-    """The linear map from targets to the coefficients of kernel ridge regressions with an intercept, on fixed rows.
-
-    With A = K + ridge·W⁻¹ (W the weights of the rows), Q = A⁻¹ - A⁻¹11ᵀA⁻¹/(1ᵀA⁻¹1).
-
-    Parameters
-    ----------
-    gram : Gram
-        The kernel on the training rows.
-    ridge : float
-        Positive: one over the weight C of a squared loss.
-    weights : ndarray of shape (n,), optional
-        Sample weights; rows of weight zero take no part.
-    """
-
-    def __init__(self, gram: Gram, ridge: float, weights: np.ndarray | None = None) -> None:
-        self.gram, self.ridge, self.weights = gram, ridge, weights
-        self._factors: dict[bytes, np.ndarray] = {}
-
-    @cached_property
-    def row_ridges(self) -> np.ndarray:
-        """The ridge of every row, over its weight; infinite for rows that take no part."""
-        weights = np.ones(self.gram.n) if self.weights is None else self.weights
-        return np.asarray(np.divide(self.ridge, weights, out=np.full(self.gram.n, np.inf), where=weights > 0))
-
-    @cached_property
-    def _inverse(self) -> tuple[np.ndarray, np.ndarray]:
-        """Q, and A⁻¹1/(1ᵀA⁻¹1), which gives the intercept; zero for rows that take no part."""
-        n, counted = self.gram.n, np.flatnonzero(np.isfinite(self.row_ridges))
-        scale = float(np.mean(to_numpy(self.gram.diagonal())[counted]))
-        ridges, invalid = self.row_ridges[counted], "the kernel matrix is not positive semi-definite; use a valid kernel."
-
-        def factored(jitter: float) -> CholeskyFactor | None:  # in one matrix beside the Gram's, which becomes the inverse
-            K = self.gram.columns(counted).T  # symmetric: the transpose is in the order of C
-            own = isinstance(self.gram, DenseGram)  # whose columns are a copy
-            return CholeskyFactor.of(K if len(counted) == n else K[:, counted], ridges + jitter, overwrite=own)
-
-        factor = with_jitter(factored, scale, JITTERS, invalid)
-        Q = mirrored(factor.inverse())
-        ones = Q.sum(axis=1)
-        shares = ones / ones.sum()
-        for rows in row_blocks(len(Q), len(Q)):
-            Q[rows] -= np.outer(ones[rows], shares)
-        if len(counted) == n:
-            return Q, shares
-        all_Q, all_shares = np.zeros((n, n)), np.zeros(n)
-        all_Q[np.ix_(counted, counted)], all_shares[counted] = Q, shares
-        return all_Q, all_shares
-
-    @cached_property
-    def _least(self) -> float:
-        """A bound of Qᵢᵢ from below, for where rounding has eaten it.
-
-        1/Qᵢᵢ is the variance of row i given all others, and any one of them alone predicts it with a variance of at most this.
-        """
-        ridges = self.row_ridges[np.isfinite(self.row_ridges)]
-        return 1.0 / (4.0 * float(to_numpy(self.gram.diagonal()).max()) + 2.0 * float(ridges.max()))
-
-    def _hidden(self, sample_weight: np.ndarray | None) -> np.ndarray:
-        """The rows of weight zero here that take part otherwise."""
-        if sample_weight is None:
-            return np.empty(0, dtype=int)
-        return np.flatnonzero((sample_weight == 0.0) & np.isfinite(self.row_ridges))
-
-    def diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
-        """Qᵢᵢ, without the rows of weight zero: a row's residual, left out of the regression, is αᵢ/Qᵢᵢ."""
-        Q, _ = self._inverse
-        diagonal = np.diagonal(Q).copy()
-        rows = self._hidden(sample_weight)
-        if len(rows):  # Schur's complement
-            half = solve_triangular(self._factor(rows), Q[rows], lower=True, check_finite=False)
-            diagonal -= (half**2).sum(axis=0)
-        return np.asarray(np.maximum(diagonal, self._least))
-
-    def solve(self, targets: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients (n, m) and intercepts (m,) for targets (n, m); rows of weight zero are left out of the regression."""
-        Q, shares = self._inverse
-        rows = self._hidden(sample_weight)
-        if len(rows):
-            # The targets of the hidden rows become what the others predict for them: their coefficients are zero then.
-            targets = targets.copy()
-            targets[rows] = 0.0
-            targets[rows] = -cho_solve((self._factor(rows), True), Q[rows] @ targets, check_finite=False)
-        coef = Q @ targets
-        coef[rows] = 0.0
-        return coef, shares @ targets
-
-    def regress(self, targets: np.ndarray, sample_weight: np.ndarray | None) -> Regression:
-        """What :meth:`solve` gives, with the kernel's part of the fitted values."""
-        coef, intercept = self.solve(targets, sample_weight)
-        image = to_numpy(self.gram.product(self.gram.array(np.ascontiguousarray(coef.T))))
-        return Regression(coef, intercept, image.T)
-
-    def among(self, X: np.ndarray, rows: np.ndarray) -> RidgeMap:
-        """The same regressions on some of the rows alone, whose features are in X: kernel, ridge and weights stay."""
-        weights = None if self.weights is None else self.weights[rows]
-        return RidgeMap(DenseGram(X[rows], self.gram.kernel), self.ridge, weights)
-
-    def _factor(self, rows: np.ndarray) -> np.ndarray:
-        """Cholesky factor of Q on some rows, kept: the same folds are hidden from one iteration after the other.
-
-        A trace of the diagonal is added, for all rows but one may be among them.
-        """
-        if rows.tobytes() not in self._factors:
-            block = self._inverse[0][np.ix_(rows, rows)]
-            block.flat[:: len(rows) + 1] *= 1.0 + 1e-12
-            self._factors[rows.tobytes()] = cholesky(block, lower=True, overwrite_a=True, check_finite=False)
-        return self._factors[rows.tobytes()]
 
 
 @dataclass(frozen=True)

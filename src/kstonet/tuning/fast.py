@@ -17,7 +17,6 @@ from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
 from kstonet.gram import Kernel, make_kernel
-from kstonet.gram.footprint import LARGEST_INVERSE
 from kstonet.gram.planning import dense_fits
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, units_given
@@ -31,6 +30,7 @@ from kstonet.tuning.shared_unit import with_shared_unit
 from kstonet.tuning.stationary import FAMILIES
 
 DENSER = 2_400  # rows from which they are so much denser than those of a choice that width and ridge are judged anew
+DENSER_CLASSES = 12_000  # likewise for classes
 ONE_THREAD_UP_TO = 200  # rows: their matrices are so small that threads wait for the interpreter; two took longer than one
 FEWEST_ROWS = 10  # fewer have nothing to choose by
 SEVERAL_KERNELS_UP_TO = 5_000  # rows: every kernel is an inverse
@@ -199,7 +199,7 @@ def _at_density(found: Choice, problem: Problem, columns: np.ndarray, seed: int,
 
     The judge is a squared error, which says less of classes: there, only where rows are many more than the choice has seen.
     """
-    enough = LARGEST_INVERSE if isinstance(problem.targets, ClassTargets) else DENSER
+    enough = DENSER_CLASSES if isinstance(problem.targets, ClassTargets) else DENSER
     if len(problem.X) <= enough or problem.rows.pairwise:
         return found
     return at_density(found, problem.X, columns, problem.weights, seed, widths=widths, n_jobs=n_jobs)

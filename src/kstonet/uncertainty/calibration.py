@@ -17,8 +17,9 @@ from kstonet.checkpoint import Run
 from kstonet.gram.kernels import Kernel
 from kstonet.iro import IROSettings, IROState
 from kstonet.layers.moments import FIRST_LAYER, Moments
+from kstonet.layers.ridge import RidgeLayer
 from kstonet.uncertainty.conformal import ConformalFactor, Factor, SkewedFactor, StudentFactor, conformal_factor
-from kstonet.uncertainty.cross_fitting import MANY_ROWS, cross_fitted, part_of_many, regression_folds
+from kstonet.uncertainty.cross_fitting import MANY_ROWS, SOME_ROWS, cross_fitted, part_of_many, regression_folds
 from kstonet.uncertainty.distribution import PredictiveDistribution
 from kstonet.uncertainty.local_scale import LocalScale, learn_scale
 from kstonet.uncertainty.logits import bootstrap_scale, out_of_sample_logits
@@ -46,6 +47,16 @@ class TrainingEnd:
     run: Run = field(default_factory=Run)
     predicted: Callable[[Run], np.ndarray] | None = None  # makes out-of-sample predictions, where the training has better ones
     restarted: Callable[[np.ndarray, np.random.Generator], np.ndarray] | None = None  # out-of-sample logits of other labels
+
+
+def _scaled(end: TrainingEnd, found: np.ndarray, better: np.ndarray, alike: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Predictions whose residuals are as many times those of ``found`` as the ``better`` ones of a part are ``alike`` ones."""
+    weights = None if end.weights is None else end.weights[part]
+    if weights is not None and not weights.any():
+        return found
+    sizes = [np.average(np.abs(end.outputs - mean)[part], axis=0, weights=weights) for mean in (better, alike)]
+    ratio = np.clip(sizes[0] / np.maximum(sizes[1], EXACT), 1.0, MOST_TOO_SMALL)
+    return np.asarray(end.outputs - ratio * (end.outputs - found))
 
 
 @storable()
@@ -97,29 +108,32 @@ class IntervalCalibration:
             return cls._of_part(end, uncertainty, kernels, local=local)
         moments = left_out_moments(uncertainty, end.states, end.inputs)
         if residuals in ("crossfit", "local"):
-            moments = replace(moments, mean=cls._predicted(end))
+            moments = replace(moments, mean=cls._predicted(end, moments.mean))
         return cls.of_residuals(end.outputs, moments, end.weights, (kernels, end.X) if local else None)
 
-    @staticmethod
-    def _predicted(end: TrainingEnd) -> np.ndarray:
+    @classmethod
+    def _predicted(cls, end: TrainingEnd, left_out: np.ndarray) -> np.ndarray:
+        """Out-of-sample predictions of all rows; ``left_out`` are those with every row left out of the last refit alone.
+
+        Better predictions of a part of the rows say by how much the residuals of all are too small.
+        """
         better = None if end.predicted is None else end.predicted(end.run)
         if better is not None and not np.isnan(better).any():
             return better
-        folds = regression_folds(len(end.outputs))
-        found = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, folds, end.run)
+        n, run = len(end.outputs), end.run
+        loop = end.inputs, end.outputs, end.settings, end.weights
+        if n > SOME_ROWS and isinstance(end.states[-1].network.first, RidgeLayer):
+            part = part_of_many(n)
+            found = _scaled(end, left_out, cross_fitted(end.states[-1], *loop, run=run, part=part), left_out, part)
+        else:
+            found = cross_fitted(end.states[-1], *loop, regression_folds(n), run)
         if better is None:
             return found
-        # better predictions of a part of the rows say by how much all residuals are too small; they are compared with those of
-        # a network that does not know this part either: more rows make residuals smaller, whatever was chosen
-        known = ~np.isnan(better).any(axis=1)
-        weights = None if end.weights is None else end.weights[known]
-        if weights is not None and not weights.any():
-            return found
-        loop, run = (end.settings, end.weights), end.run.within("part")
-        alike = cross_fitted(end.states[-1], end.inputs, end.outputs, *loop, run=run, part=np.flatnonzero(known))
-        sizes = [np.average(np.abs(end.outputs - r)[known], axis=0, weights=weights) for r in (better, alike)]
-        ratio = np.clip(sizes[0] / np.maximum(sizes[1], EXACT), 1.0, MOST_TOO_SMALL)
-        return np.asarray(end.outputs - ratio * (end.outputs - found))
+        # they are compared with those of a network that does not know this part either: more rows make residuals smaller,
+        # whatever was chosen
+        part = np.flatnonzero(~np.isnan(better).any(axis=1))
+        alike = cross_fitted(end.states[-1], *loop, run=run.within("part"), part=part)
+        return _scaled(end, found, better, alike, part)
 
     @classmethod
     def _of_part(

@@ -22,8 +22,12 @@ from kstonet.iro import IROSettings, IROState, iro_together
 
 FOLDS, ITERATIONS = 5, 3
 FEW_ROWS, FOLDS_OF_FEW = 1000, 10
-MANY_ROWS = 12_000  # beyond them a part of the rows tells the noise well enough, and nothing has to be solved for every fold
+SOME_ROWS = (
+    5_000  # beyond them folds of ridge regressions cost more than a part of the rows, which says as much
+)
+MANY_ROWS = 12_000  # beyond them this part tells the noise well enough by itself
 SHARE_OF_MANY, FEWEST_OF_MANY, MOST_OF_MANY = 10, 4_000, 20_000
+LARGEST_SHARE = 5
 
 
 def regression_folds(n: int) -> int:
@@ -35,12 +39,12 @@ def regression_folds(n: int) -> int:
 
 
 def part_of_many(n: int) -> np.ndarray:
-    """The rows whose out-of-sample residuals stand for all, where there are more than ``MANY_ROWS``: about a tenth, ascending.
+    """The rows whose out-of-sample residuals stand for all, where there are many: a fifth to a tenth, ascending.
 
     They are the last of those that a dense matrix is factored by, and the others fill whole blocks: without them factor and
     diagonal of the inverse are parts of what the training had.
     """
-    size = min(max(n // SHARE_OF_MANY, FEWEST_OF_MANY), MOST_OF_MANY)
+    size = min(max(n // SHARE_OF_MANY, min(FEWEST_OF_MANY, n // LARGEST_SHARE)), MOST_OF_MANY)
     return np.sort(factor_order(n)[(n - size) // BLOCK * BLOCK :])
 
 
