@@ -62,7 +62,8 @@ def usable(device: str) -> torch.device:
         with _LOADING:  # the first factorisation loads libraries, which torch cannot do in two threads at once
             _TorchCholesky(torch.eye(2, device=device)).solve(torch.ones(1, 2, device=device))
     except (RuntimeError, AssertionError) as error:  # torch without CUDA raises the latter
-        raise ValueError(f"device={device!r} is not usable here ({error}); use None for the CPU without torch.") from error
+        why = str(error).partition("\n")[0]  # CUDA adds lines of advice for programmers
+        raise ValueError(f"device={device!r} is not usable here ({why}); use None for the CPU without torch.") from error
     return torch.device(device)
 
 
