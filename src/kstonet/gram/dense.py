@@ -254,19 +254,12 @@ class DenseGram:
         return self._factored(ridges, order[np.isfinite(ridges[order])])
 
     def _inverted(self, ridges: np.ndarray, chosen: np.ndarray) -> InvertedSolver:
-        def inverse(precision: Any, jitter: float = 0.0) -> np.ndarray | None:
-            return inverse_of(self._work_copy(precision, ridges[chosen] + jitter, chosen))
+        """In float64: to correct a float32 inverse in every regression takes longer than it saves."""
 
-        def single() -> np.ndarray | None:
-            found = inverse(np.float32)
-            if found is None or self._left_by(lambda rows: rows.astype(np.float32) @ found, ridges, chosen) >= PRECISE:
-                return None
-            return found
+        def inverse(jitter: float) -> np.ndarray | None:
+            return inverse_of(self._work_copy(np.float64, ridges[chosen] + jitter, chosen))
 
-        found = single() if self._mixed else None
-        if found is None:
-            found = with_jitter(lambda jitter: inverse(np.float64, jitter), float(self.diagonal().mean()), JITTERS, INVALID)
-        return InvertedSolver(ridges, chosen, found)
+        return InvertedSolver(ridges, chosen, with_jitter(inverse, float(self.diagonal().mean()), JITTERS, INVALID))
 
     def _factored(self, ridges: np.ndarray, chosen: np.ndarray) -> FactoredSolver:
         """By a factor in float32 where the matrix is large and that solves its equations well enough to be corrected.
