@@ -21,7 +21,7 @@ from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memo
 from kstonet.gram.pivoted import LEFT_OUT, LowRankSolver, PivotedCholesky
 
 MIXED_PRECISION_FROM = 2000  # rows; below it a float64 factor costs milliseconds
-LARGEST_INVERSE = 5_000  # rows up to which a ridge regression inverts the matrix; more are factored
+LARGEST_INVERSE = 2_400  # rows up to which a ridge regression inverts the matrix; more are factored
 PRECISE = 0.05  # of a right-hand side: what float32 may leave over; the inverse's diagonal is right to 0.3 % then
 
 

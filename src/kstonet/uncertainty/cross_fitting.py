@@ -22,7 +22,7 @@ from kstonet.iro import IROSettings, IROState, iro_together
 
 FOLDS, ITERATIONS = 5, 3
 FEW_ROWS, FOLDS_OF_FEW = 1000, 10
-SOME_ROWS = 5_000  # beyond them folds of ridge regressions cost more than a part of the rows, which says as much
+SOME_ROWS = 2_400  # beyond them folds of ridge regressions cost more than a part of the rows, which says as much
 MANY_ROWS = 12_000  # beyond them this part tells the noise well enough by itself
 SHARE_OF_MANY, FEWEST_OF_MANY, MOST_OF_MANY = 10, 4_000, 20_000
 LARGEST_SHARE = 5
