@@ -29,6 +29,7 @@ from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.prediction_sets import set_scores, set_thresholds
 from kstonet.uncertainty.regions import PredictiveRegion
 from kstonet.uncertainty.ridge_scale import certainty
+from kstonet.uncertainty.score_bounds import score_bounds
 from kstonet.uncertainty.tempering import Tempering, best_tempering, fresh_tempering
 
 
@@ -294,25 +295,27 @@ class TrainedNetwork:
 
         Where probabilities have a floor, these are the log-odds of labels that follow the features.
         """
-        self._classes()
-        calibration = self._probability_calibration
-        found = self._known_uncertainty().log_odds(self.scaler.forward(X), self.temperature)
-        parts = {source: self.variance_scale * part for source, part in found.parts.items()}
-        parts[FIRST_LAYER] = calibration.first_scale * parts[FIRST_LAYER]
-        if calibration.growth == 0.0:
-            return parts
-        growth = certainty(found.logits) ** calibration.growth
+        logits, parts = self._even_variances(X)
+        growth = certainty(logits) ** self._probability_calibration.growth
         return {source: growth * part for source, part in parts.items()}
 
+    def _even_variances(self, X: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Tempered logits, and the variances that their log-odds would have if every class were as likely as not."""
+        self._classes()
+        found = self._known_uncertainty().log_odds(self.scaler.forward(X), self.temperature)
+        parts = {source: self.variance_scale * part for source, part in found.parts.items()}
+        parts[FIRST_LAYER] = self._probability_calibration.first_scale * parts[FIRST_LAYER]
+        return found.logits, parts
+
     def proba_interval(self, X: np.ndarray, coverage: Any = 0.95) -> np.ndarray:
-        """Confidence intervals for the class probabilities, symmetric on the scale of the log-odds; above their floor."""
+        """Confidence intervals for the class probabilities, score intervals of the log-odds; above their floor."""
         levels = probabilities("coverage", coverage)
-        deviation = np.sqrt(np.sum(list(self.log_odds_variances(X).values()), axis=0))
+        deviation = np.sqrt(np.sum(list(self._even_variances(X)[1].values()), axis=0))
         follows = replace(self.tempering, floor=None)
         p = np.clip(self._classes().probabilities(self.outputs(X), follows), 1e-15, 1.0 - 1e-15)
-        half = deviation[:, :, None] * NormalFactor()(levels)
-        centre = np.log(p / (1.0 - p))[:, :, None]
-        bounds = expit(np.stack([centre - half, centre + half], axis=2))
+        reach = deviation[:, :, None] * NormalFactor()(levels)
+        centre = np.broadcast_to(np.log(p / (1.0 - p))[:, :, None], reach.shape)
+        bounds = expit(np.stack(score_bounds(centre, reach, self._probability_calibration.growth), axis=2))
         bounds = np.moveaxis(self.tempering.above_floor(np.moveaxis(bounds, 1, -1)), -1, 1)
         return np.asarray(bounds if np.ndim(coverage) else bounds[..., 0])
 

@@ -164,11 +164,12 @@ class ClassificationTask(ClassifierMixin, BaseStoNet):
         """Confidence intervals for the class probabilities.
 
         The variance of the logits comes from the recursion of the paper's Section 5; the delta method gives that of
-        the log-odds log(p/(1-p)) of every class, where the interval is symmetric; its end points are transformed back (Wald).
-        Where the first layer has a squared loss, its part is that of a Gaussian process with the noise of the labels. Elsewhere
-        the variance is multiplied by ``logit_variance_scale_``, which ``fit`` learns by training on labels drawn from the model
-        itself (a parametric bootstrap); with ``residuals="training"``, the paper's, it is one. Where there is a floor,
-        the intervals are those of the part above it.
+        the log-odds log(p/(1-p)) of every class, whose interval is transformed back. Where the first layer has a squared loss,
+        its part is that of a Gaussian process with the noise of the labels, and the deviation grows where a class is certain:
+        an interval ends where the deviation at the end is too small for it, as Wilson's score interval does. Elsewhere the
+        interval is symmetric on the scale of the log-odds (Wald), and the variance is multiplied by ``logit_variance_scale_``,
+        which ``fit`` learns by training on labels drawn from the model itself (a parametric bootstrap); with
+        ``residuals="training"``, the paper's, it is one. Where there is a floor, the intervals are those of the part above it.
 
         Parameters
         ----------

@@ -22,8 +22,8 @@ def inverse_of(A: np.ndarray) -> np.ndarray | None:
     Examples
     --------
     >>> import numpy as np
-    >>> inverse_of(np.array([[2.0, 1.0], [1.0, 1.0]])).tolist()
-    [[1.0, -1.0], [-1.0, 2.0]]
+    >>> inverse_of(np.array([[4.0, 2.0], [2.0, 2.0]])).tolist()
+    [[0.5, -0.5], [-0.5, 1.0]]
     """
     factor = CholeskyFactor.of(A, 0.0, overwrite=True)
     return None if factor is None else mirrored(factor.inverse())
