@@ -37,7 +37,7 @@ ESTIMATORS = [
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
-def test_scikit_learn_conventions(estimator, check):
+def test_scikit_learn_conventions(estimator, check, few_folds):
     check(estimator)
 
 
