@@ -45,7 +45,7 @@ def type_(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def houses(tmp_path):
+def houses(tmp_path, few_folds):
     """A table as people have it: names of rows, dates, free text, a constant, gaps, accents."""
     rng = np.random.default_rng(3)
     n = 80
@@ -315,6 +315,7 @@ def test_the_demo_ends_in_a_picture_and_the_next_command(type_, capsys):
 
 def test_the_demo_has_help(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["kstonet.demo", "--help"])
+    monkeypatch.delitem(sys.modules, "kstonet.demo", raising=False)  # as in a new process
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("kstonet.demo", run_name="__main__")  # what python -m kstonet.demo --help does
     assert ended.value.code == 0
