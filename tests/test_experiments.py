@@ -254,7 +254,7 @@ def test_parts_without_intervals_count_for_the_means(tmp_path):
     assert "0.25 | 0.5 | 80.0 / 90.0 / 95.0 (1 of the splits) | 0.95 |" in uci.summary(results)
 
 
-def test_probabilities_of_one_simulated_set():
+def test_probabilities_of_one_simulated_set(few_folds):
     part = probabilities.one_set("smooth", 1.0, 0)
     assert 0.1 < part["paper_coverage"] < part["default_coverage"] <= 1.0
     assert 0.0 < part["paper_width"] < part["default_width"] < 1.0
