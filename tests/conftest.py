@@ -43,3 +43,15 @@ def forgeable_files(tmp_path_factory):
 def forged_file(tmp_path_factory):
     """Where forged files are written, one over the other."""
     return tmp_path_factory.mktemp("forged") / "m.kstonet"
+
+
+@pytest.fixture
+def few_folds(monkeypatch):
+    """Left-out predictions by two folds and two iterations, and one replicate: for tests that any number of them would do for.
+
+    Every fit with intervals takes all of its steps, several times sooner; its intervals are rougher.
+    """
+    monkeypatch.setattr("kstonet.uncertainty.cross_fitting.FOLDS_OF_FEW", 2)
+    monkeypatch.setattr("kstonet.uncertainty.cross_fitting.ITERATIONS", 2)
+    monkeypatch.setattr("kstonet.uncertainty.logits.REPLICATES", 1)
+    monkeypatch.setattr("kstonet.tuning.refits.FOLDS", 2)

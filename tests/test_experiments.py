@@ -196,18 +196,18 @@ def test_the_papers_c_has_the_smallest_error_on_a_ninth_of_the_training_rows(mon
 
 
 def test_year_prediction_runs_on_some_of_its_rows(monkeypatch):
-    """Data of the set's shape: no copy of it is at hand."""
+    """Data with the set's features and labels, and a tenth of its rows: no copy of it is at hand."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((515_345, 90), dtype=np.float32)
+    X = rng.standard_normal((51_534, 90), dtype=np.float32)
     y = np.clip(np.round(1998 + 8 * X[:, 0] + rng.normal(scale=4, size=len(X))), 1922, 2011)
-    bunch = Bunch(data=X, target=y, train_idx=[np.arange(463_715)], test_idx=[np.arange(463_715, 515_345)])
+    bunch = Bunch(data=X, target=y, train_idx=[np.arange(46_371)], test_idx=[np.arange(46_371, 51_534)])
     monkeypatch.setattr("kstonet.datasets.load", lambda name, data_home: bunch)
     monkeypatch.setitem(uci.ROWS, "YearPredictionMSD", 300)
     monkeypatch.setitem(uci_models.PAPER_EXCEPTIONS["YearPredictionMSD"], "max_iter", 3)
     assert len(Split.load("YearPredictionMSD", 0, None, 300).rows[0]) == 300
     for column in ("fixed", "paper"):
         part = uci.one_split("YearPredictionMSD", 0, column, None)
-        assert part["rmse"] < 0.9 * y[463_715:].std()
+        assert part["rmse"] < 0.9 * y[46_371:].std()
 
 
 def test_sets_with_few_splits_stop_at_their_last(monkeypatch, tmp_path):
@@ -254,7 +254,7 @@ def test_parts_without_intervals_count_for_the_means(tmp_path):
     assert "0.25 | 0.5 | 80.0 / 90.0 / 95.0 (1 of the splits) | 0.95 |" in uci.summary(results)
 
 
-def test_probabilities_of_one_simulated_set():
+def test_probabilities_of_one_simulated_set(few_folds):
     part = probabilities.one_set("smooth", 1.0, 0)
     assert 0.1 < part["paper_coverage"] < part["default_coverage"] <= 1.0
     assert 0.0 < part["paper_width"] < part["default_width"] < 1.0

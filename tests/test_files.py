@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import kstonet
 from kstonet._files import destination, open_whole, without_formula, write_whole
 
+# What a process of its own runs first: the writer needs the standard library only, and scikit-learn takes two seconds.
+IMPORTED = f"import sys\nsys.path.append({str(Path(kstonet.__file__).parent)!r})\nfrom _files import open_whole, write_whole\n"
 resource = pytest.importorskip("resource", reason="permissions, pipes and signals of POSIX")
 
 
@@ -133,7 +136,7 @@ def test_a_full_device_says_so():
 def test_standard_output_in_a_file_is_continued(place, tmp_path):
     if not os.path.exists(place):
         pytest.skip(f"no {place} here")
-    code = f"from kstonet._files import write_whole\nprint('a', flush=True)\nwrite_whole({place!r}, 'b\\n')\nprint('c')"
+    code = f"{IMPORTED}print('a', flush=True)\nwrite_whole({place!r}, 'b\\n')\nprint('c')"
     with open(tmp_path / "log", "a") as log:
         subprocess.run([sys.executable, "-c", code], stdout=log, check=True)
     assert (tmp_path / "log").read_text() == "a\nb\nc\n"
@@ -222,7 +225,7 @@ def test_places_that_cannot_be(tmp_path, place, error, message):
 
 def test_a_process_killed_in_the_middle_leaves_the_older_file(old):
     code = (
-        "import sys, time\nfrom kstonet._files import open_whole\n"
+        f"{IMPORTED}import time\n"
         "with open_whole(sys.argv[1]) as file:\n"
         "    file.write(b'x' * 100_000)\n    file.flush()\n    print('half', flush=True)\n    time.sleep(60)\n"
     )

@@ -27,7 +27,7 @@ def test_learns_what_a_line_cannot(sizes):
         assert np.isnan(model.history_[-1]["svr_gap"])  # there is no SVR
 
 
-def test_gram_matrix_as_input():
+def test_gram_matrix_as_input(few_folds):
     """The variant of the paper's discussion: it must beat the linear StoNet where the function is not a small network."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(300, 2))
@@ -42,7 +42,7 @@ def test_gram_matrix_as_input():
     assert given.score(K[200:], y[200:]) > 0.8
 
 
-def test_lasso_drops_features_that_no_unit_uses():
+def test_lasso_drops_features_that_no_unit_uses(few_folds):
     X, y = network_data()
     X = np.column_stack([X, np.random.default_rng(1).normal(size=(len(X), 10))])
     model = StoNetRegressor((4,), "tanh", alpha=0.1, max_iter=20, n_average=1, random_state=0).fit(X[:500], y[:500])
@@ -51,7 +51,7 @@ def test_lasso_drops_features_that_no_unit_uses():
     assert len(kept) < 16
 
 
-def test_classification():
+def test_classification(few_folds):
     X, y = load_breast_cancer(return_X_y=True)
     model = StoNetClassifier(random_state=0, max_iter=40).fit(X[::2], y[::2])
     assert model.score(X[1::2], y[1::2]) > 0.92

@@ -32,6 +32,20 @@ def tuned():
     return regressor(**ALL).fit(X, y)
 
 
+@pytest.fixture
+def two_parts(monkeypatch):
+    """A search averages over two validation parts, which takes less than half the time of the five that 50 rows get."""
+    monkeypatch.setattr("kstonet.tuning.parts.default_repeats", lambda n: 2)
+
+
+@pytest.fixture(scope="module")
+def tuned_on_two_parts():
+    """The same by two validation parts, for tests that search once more."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kstonet.tuning.parts.default_repeats", lambda n: 2)
+        return regressor(**ALL).fit(X, y)
+
+
 def chosen_kernels(model):
     """Names and gammas in the fitted first layer."""
     return {(type(part.kernel).__name__, round(part.kernel.gamma, 9)) for part in model.trained_.expansion.parts}
@@ -62,7 +76,7 @@ def test_the_choice_is_told(tuned):
     assert (tuned.trained_.chosen, tuned.trained_.choice) == (tuned.tuned_, tuned.tuning_)
 
 
-def test_only_what_is_asked_is_chosen():
+def test_only_what_is_asked_is_chosen(two_parts):
     model = regressor(C="tune", hidden_layer_sizes=(4,)).fit(X, y)
     assert model.tuned_.keys() == {"C"}
     assert {row["kernel"] for row in model.tuning_["table"]} == {"rbf"}
@@ -79,18 +93,12 @@ def test_only_what_is_asked_is_chosen():
 # -- which rows are seen -----------------------------------------------------------------------------------------------------
 
 
-def test_rows_outside_the_training_rows_are_not_touched(tuned):
+def test_rows_outside_the_training_rows_are_not_touched(tuned_on_two_parts, two_parts):
     poisoned = np.full((200, 3), np.nan)
     poisoned[:50] = X
     watched = regressor(**ALL).fit(poisoned[:50], y, X_val=1e9 * X, y_val=-1e9 * y)
-    assert watched.tuning_ == tuned.tuning_
-    assert watched.tuned_ == tuned.tuned_
-
-
-@pytest.fixture
-def two_parts(monkeypatch):
-    """A search averages over two validation parts, which takes less than half the time of the five that 50 rows get."""
-    monkeypatch.setattr("kstonet.tuning.parts.default_repeats", lambda n: 2)
+    assert watched.tuning_ == tuned_on_two_parts.tuning_
+    assert watched.tuned_ == tuned_on_two_parts.tuned_
 
 
 @pytest.mark.parametrize("kind", [KStoNetRegressor, KStoNetClassifier])
@@ -125,7 +133,7 @@ def test_several_targets_and_no_scaling(two_parts):
     assert {gamma for _, gamma in chosen_kernels(unscaled)} <= gammas(1 / (3 * (2 * X).var()))
 
 
-def test_precomputed_kernel():
+def test_precomputed_kernel(two_parts):
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     K = np.exp(-0.3 * ((Z[:, None] - Z) ** 2).sum(axis=2))
     given = regressor(kernel="precomputed", C="tune", hidden_layer_sizes="tune").fit(K, y)
@@ -137,7 +145,7 @@ def test_precomputed_kernel():
     assert regressor(kernel="precomputed", C="tune").fit(K, y, weights).tuned_["C"] in CS
 
 
-def test_units_with_their_own_kernels():
+def test_units_with_their_own_kernels(two_parts):
     model = regressor(kernel=["rbf", "laplacian", "rbf"], hidden_layer_sizes=(3,), C="tune").fit(X, y)
     assert model.tuned_["C"] in CS
     assert "(rbf, laplacian, rbf)" in model.tuning_["reason"]
@@ -149,13 +157,13 @@ def test_units_with_their_own_kernels():
     assert scales.fit(X, y).tuned_["length_scale"] is None or len(scales.tuned_["length_scale"]) == 3
 
 
-def test_a_schedule_of_c():
+def test_a_schedule_of_c(two_parts):
     model = regressor(C=lambda i: 5.0 + i, gamma="tune").fit(X, y)
     assert model.tuned_.keys() == {"gamma"}
     assert "C <lambda>" in model.tuning_["reason"]
 
 
-def test_length_scales_of_the_user():
+def test_length_scales_of_the_user(two_parts):
     scales = np.array([1.0, 10.0, 10.0])
     model = regressor(length_scale=scales, gamma="tune", kernel="tune").fit(X, y)
     Z = (X - X.mean(axis=0)) / X.std(axis=0) / scales
@@ -208,15 +216,15 @@ def test_bad_arguments_are_named(arguments, message):
 # -- conventions -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_seed_decides_and_the_number_of_jobs_changes_nothing(tuned):
+def test_the_seed_decides_and_the_number_of_jobs_changes_nothing(tuned_on_two_parts, two_parts):
     two = regressor(**ALL, n_jobs=2).fit(X, y)
-    assert two.tuning_ == tuned.tuning_
-    assert two.tuned_ == tuned.tuned_
+    assert two.tuning_ == tuned_on_two_parts.tuning_
+    assert two.tuned_ == tuned_on_two_parts.tuned_
     one, other = (regressor(C="tune", gamma="tune", random_state=seed).fit(X, y) for seed in (0, 1))
     assert one.tuning_ != other.tuning_
 
 
-def test_copies_and_later_fits():
+def test_copies_and_later_fits(two_parts):
     model = regressor(C="tune", gamma="tune").fit(X, y)
     assert clone(model).get_params() == model.get_params()
     assert not hasattr(clone(model), "tuned_")
@@ -227,7 +235,7 @@ def test_copies_and_later_fits():
     assert "tuning" not in model.history_[0]
 
 
-def test_a_warm_start_keeps_the_choice(capsys):
+def test_a_warm_start_keeps_the_choice(capsys, two_parts):
     def searched():
         return "[tune]" in capsys.readouterr().err
 
@@ -257,7 +265,7 @@ class Recorder:
             raise KeyboardInterrupt
 
 
-def test_callbacks_see_the_last_training_only_and_can_interrupt_it():
+def test_callbacks_see_the_last_training_only_and_can_interrupt_it(two_parts):
     model = regressor(C="tune", gamma="tune", callback=Recorder(3)).fit(X, y)
     assert model.callback.seen == [1, 2, 3]
     assert (model.n_iter_, model.C, model.gamma) == (3, "tune", "tune")
@@ -279,7 +287,7 @@ class Failing:
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, FloatingPointError])
 @pytest.mark.parametrize("after", [3, 8, 40])
-def test_a_search_can_be_interrupted(failure, after):
+def test_a_search_can_be_interrupted(failure, after, two_parts):
     schedule = Failing(after, failure)
     model = regressor(**ALL, alpha=schedule)
     with pytest.raises(KeyboardInterrupt if failure is KeyboardInterrupt else ValueError):  # which names a remedy
@@ -289,7 +297,7 @@ def test_a_search_can_be_interrupted(failure, after):
     assert not hasattr(model, "tuned_")
 
 
-def test_progress_goes_to_standard_error(capsys):
+def test_progress_goes_to_standard_error(capsys, two_parts):
     regressor(C="tune").fit(X, y)
     assert capsys.readouterr() == ("", "")
     regressor(C="tune", verbose=1).fit(X, y)
@@ -298,9 +306,9 @@ def test_progress_goes_to_standard_error(capsys):
     assert said.err.startswith("[KStoNetRegressor] choosing C from the training rows\n[tune]")
 
 
-def test_warnings_are_those_of_the_last_training(recwarn):
+def test_warnings_are_those_of_the_last_training(recwarn, two_parts):
     regressor(hidden_layer_sizes=(2, 3), C="tune").fit(X, y)
-    assert ["is not pyramidal" in str(warning.message) for warning in recwarn.list] == [True]  # one for some twenty trainings
+    assert ["is not pyramidal" in str(warning.message) for warning in recwarn.list] == [True]  # one for many trainings
 
 
 # -- what it is worth --------------------------------------------------------------------------------------------------------

@@ -31,6 +31,11 @@ SMOOTH = ("rbf", "laplacian", "matern12", "matern32", "matern52", "arccos0", "ar
 FINITE_RANK = ("linear", "poly")  # K_MM of more rows than the rank is singular, its variance a last digit
 
 
+@pytest.fixture(autouse=True)
+def _quick_intervals(few_folds: None) -> None:
+    """Graphs give the intervals of any model; how good these are is tested elsewhere."""
+
+
 def problem(n: int, features: int, seed: int = 0, standard: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Training rows, of uneven scales and far from the origin unless ``standard``; two targets; new rows.
 

@@ -88,14 +88,14 @@ def test_other_residuals(residuals):
     assert np.isfinite(model.predict_interval(NEW)).all()
 
 
-def test_classes():
+def test_classes(few_folds):
     settings = {"kernel": "cauchy", "solver": "direct", "upper_layer": "huber", "sampler": "walk", "hidden_layer_sizes": (5, 3)}
     model = KStoNetClassifier(tuning="none", **SHORT, **settings).fit(X, y > 0)
     assert model.score(X, SIGNAL > 0) > 0.9
     assert np.isfinite(model.predict_proba_interval(NEW)).all()
 
 
-def test_the_other_estimators(tmp_path):
+def test_the_other_estimators(tmp_path, few_folds):
     kernel = MultiTargetSVR(kernel="cauchy").fit(X, y)
     kstonet.save(kernel, tmp_path / "svr.kstonet")
     np.testing.assert_array_equal(kstonet.load(tmp_path / "svr.kstonet").predict(NEW), kernel.predict(NEW))

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from scipy.linalg import solve
+from scipy.linalg.lapack import dpotri
 
 from kstonet._words import readable_bytes
 from kstonet.gram import DenseGram, Gram, GramTooLargeError, cholesky, make_kernel
@@ -29,7 +31,9 @@ def test_blocked_cholesky_solves(n, dtype, lapack_up_to, monkeypatch):
     for size in {n, n - n // 3, n // BLOCK * BLOCK or n}:
         part, corner = factor.leading(size), A[:size, :size].astype(np.float64)
         assert np.abs(part.solve(rows[:, :size]) @ corner - rows[:, :size]).max() < accuracy
-        np.testing.assert_allclose(part.inverse_diagonal(), np.diagonal(np.linalg.inv(corner)), rtol=accuracy)
+        inverse, failed = dpotri(np.linalg.cholesky(corner).T)
+        assert not failed
+        np.testing.assert_allclose(part.inverse_diagonal(), np.diagonal(inverse), rtol=accuracy)
 
 
 @pytest.mark.parametrize("lapack_up_to", [0, 12_000])
@@ -47,7 +51,7 @@ def test_sub_solves_of_a_singular_matrix():
     assert np.abs(gram.product(solution) - rows).max() < 1e-6 * np.abs(rows).max()
 
 
-@pytest.mark.parametrize(("n", "p", "low_rank"), [(300, 3, False), (2500, 2, True), (2500, 30, False)])
+@pytest.mark.parametrize(("n", "p", "low_rank"), [(300, 3, False), (2100, 2, True), (2100, 30, False)])
 def test_shifted_solver_against_the_direct_inverse(n, p, low_rank):
     gram = rbf_gram(n, p)
     K = gram.product(np.eye(n))
@@ -63,7 +67,7 @@ def test_shifted_solver_against_the_direct_inverse(n, p, low_rank):
         x = x + solver.solve(residual)
     assert errors[0] < 0.5
     assert errors[-1] < 1e-6
-    np.testing.assert_allclose(x, np.linalg.solve(K + 0.05 * np.eye(n), rows.T).T, atol=1e-5)
+    np.testing.assert_allclose(x, solve(K + 0.05 * np.eye(n), rows.T, assume_a="pos").T, atol=1e-5)
 
 
 def test_pivoted_cholesky_knows_what_it_left_out_and_gives_up_on_rough_kernels():

@@ -131,7 +131,7 @@ def test_hostile_problems_are_finite_and_certified_in_bounded_time(name: str) ->
         warnings.simplefilter("always")
         warnings.simplefilter("error", RuntimeWarning)
         model = fitted(cls, rows, y, **parameters)
-        found = answers(model, rows)
+        found = answers(model, rows[:200])
     assert np.isfinite(found).all()
     assert time.process_time() - started < SECONDS
     failures = {str(each.message) for each in said if issubclass(each.category, ConvergenceWarning)}

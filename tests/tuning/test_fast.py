@@ -16,7 +16,7 @@ Y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.1 * RNG.normal(size=160)
 SHORT = {"residuals": None, "random_state": 0}
 
 
-def test_everything_left_out_is_chosen_and_said():
+def test_everything_left_out_is_chosen_and_said(few_folds):
     model = KStoNetRegressor(random_state=0).fit(X, Y)
     assert set(model.tuned_) == {
         "kernel", "gamma", "length_scale", "C", "loss", "epsilon", "hidden_layer_sizes", "max_iter", "n_average", "residuals",

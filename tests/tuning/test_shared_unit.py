@@ -10,11 +10,11 @@ from kstonet.tuning.shared_unit import lacks
 
 def test_pixels_keep_their_unit():
     X, y = load_digits(return_X_y=True)
-    model = KStoNetClassifier(random_state=0, residuals=None).fit(X[:500], y[:500])
+    model = KStoNetClassifier(random_state=0, residuals=None).fit(X[:300], y[:300])
     assert "share" in model.tuning_["reason"]
-    other = KStoNetClassifier(random_state=0, residuals=None).fit(X[:500] / X[:500].std(axis=0).clip(0.1), y[:500])
-    p, p_other = model.predict_proba(X[500:]), other.predict_proba(X[500:] / X[:500].std(axis=0).clip(0.1))
-    assert log_loss(y[500:], p) < log_loss(y[500:], p_other)
+    other = KStoNetClassifier(random_state=0, residuals=None).fit(X[:300] / X[:300].std(axis=0).clip(0.1), y[:300])
+    p, p_other = model.predict_proba(X[300:]), other.predict_proba(X[300:] / X[:300].std(axis=0).clip(0.1))
+    assert log_loss(y[300:], p) < log_loss(y[300:], p_other)
 
 
 def test_arbitrary_units_do_not_matter():
