@@ -216,8 +216,7 @@ def test_first_call_learns_where_the_noise_is(model):
     quiet, loud = X[:, 1] < -1, X[:, 1] > 1
     covered = []
     for seed in (None, 5, 6, 7):  # one draw of 500 rows covers a part by 0.8 to 0.96: the mean of four has a deviation of 0.025
-        other = KStoNetRegressor(random_state=0, kernel="rbf")  # spared most of the choice; over twelve draws 0.84 to 0.99
-        drawn = model if seed is None else other.fit(*heteroscedastic(500, seed=seed))
+        drawn = model if seed is None else KStoNetRegressor(random_state=0).fit(*heteroscedastic(500, seed=seed))
         interval = drawn.predict_interval(X, 0.9)
         assert np.median(np.diff(interval[loud])) > 4 * np.median(np.diff(interval[quiet]))
         covered.append([coverage(y[part], interval[part]) for part in (slice(None), quiet, loud)])
