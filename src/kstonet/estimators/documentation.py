@@ -140,7 +140,7 @@ KSTONET_PARAMETERS = f"""
         larger, the closer the units follow the hidden values. The fixed default is 10.
     loss : {{"squared", "epsilon_insensitive"}}, optional
         Loss of the first layer. "squared" makes its units least-squares support vector regressions (kernel ridge regressions
-        with the ridge 1/C), which estimate means and are solved in closed form: "fast" chooses it. Up to 12,000 rows it needs
+        with the ridge 1/C), which estimate means and are solved in closed form: "fast" chooses it. Up to 2,400 rows it needs
         an inverse of the kernel matrix, up to 20,000 a factor of it, beyond them an approximation of low rank (see ``solver``).
         "epsilon_insensitive", the fixed default, is the paper's: units are sparse and robust against outliers.
     epsilon : float or one per first-layer unit, optional

@@ -4,7 +4,9 @@ Five or ten folds, three iterations each. The first refit without a row takes th
 ones what its neighbours' latent values had learnt from it. Kernel matrix, factor and warm starts are those of the training, and
 the folds' support vector regressions are solved together, so this costs a fraction of a training. On simulated data the error
 of these predictions is that of new rows to within a few per cent, where leaving rows out of the last refit alone stays up to
-five per cent below it.
+five per cent below it. Ridge regressions of more than 2,400 rows hide one part of the rows instead of all folds in turn: its
+residuals say by how much those of rows that were left out of the last refit alone are too small. On six tables of 3,000 to
+8,000 rows intervals cover as with five folds (90.6 % of 90 either way), with the same interval score to within half a per cent.
 """
 
 from __future__ import annotations
