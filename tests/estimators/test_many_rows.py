@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 import kstonet
 from kstonet import KStoNetClassifier, KStoNetRegressor
-from kstonet.gram import LowRank
+from kstonet.gram import DenseGram, LowRank
 from kstonet.uncertainty import calibration, cross_fitting
 
 RNG = np.random.default_rng(0)
@@ -137,6 +137,7 @@ def test_a_part_of_many_rows_calibrates(monkeypatch):
     for module in (cross_fitting, calibration):
         monkeypatch.setattr(module, "MANY_ROWS", 200)
     monkeypatch.setattr(cross_fitting, "FEWEST_OF_MANY", 80)
+    monkeypatch.setattr(cross_fitting, "LARGEST_SHARE", 2)
     monkeypatch.setattr(cross_fitting, "BLOCK", 16)
     part = cross_fitting.part_of_many(N)
     assert len(part) == 80
@@ -145,6 +146,20 @@ def test_a_part_of_many_rows_calibrates(monkeypatch):
     assert len(some.trained_.calibration.factor.scores) == 80
     ratio = np.diff(some.predict_interval(NEW)).mean() / np.diff(everything.predict_interval(NEW)).mean()
     assert 0.7 < ratio < 1.4
+
+
+def test_a_part_of_some_rows_says_how_large_left_out_residuals_are(monkeypatch):
+    """The limits are lowered: the matrix is factored, all rows have a score, and intervals are about those from five folds."""
+    everything = regressor("dense")
+    for module in (cross_fitting, calibration):
+        monkeypatch.setattr(module, "SOME_ROWS", 200)
+    monkeypatch.setattr(cross_fitting, "BLOCK", 16)
+    monkeypatch.setattr(DenseGram, "largest_inverse", 200)
+    some = regressor("dense")
+    np.testing.assert_allclose(some.predict(NEW), everything.predict(NEW), rtol=1e-3, atol=1e-3)
+    assert len(some.trained_.calibration.factor.scores) == len(everything.trained_.calibration.factor.scores) == N
+    ratio = np.diff(some.predict_interval(NEW)).mean() / np.diff(everything.predict_interval(NEW)).mean()
+    assert 0.8 < ratio < 1.25
 
 
 def test_graphs_are_made_of_landmarks_alone(tmp_path):

@@ -11,6 +11,7 @@ from sklearn.preprocessing import KernelCenterer
 
 from kstonet import KStoNetRegressor
 from kstonet.gram import DenseGram, inverted, make_kernel
+from kstonet.gram.factored import factor_order
 from kstonet.gram.halves import CholeskyFactor
 from kstonet.layers.kernel import UnitGroup
 from kstonet.layers.margin import MOST_ROWS
@@ -106,6 +107,35 @@ def test_hidden_rows_take_no_part(ridge):
     np.testing.assert_allclose(layer.coef[:, ~hidden], coef.T, rtol=1e-5, atol=1e-7 * np.abs(coef).max())
     assert (layer.coef[:, hidden] == 0.0).all()
     np.testing.assert_allclose(layer.mean(), K[:, ~hidden] @ coef + intercept, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_a_factor_serves_as_an_inverse_does(monkeypatch, last):
+    """Rows that are hidden, the last ones of the factor or any: one more factor is made for the latter."""
+    monkeypatch.setattr(DenseGram, "largest_inverse", 0)
+    weights = np.linspace(0.5, 2.0, N)
+    hidden = np.isin(np.arange(N), factor_order(N)[-6:]) if last else np.arange(N) % 5 == 2
+    layer = layer_of(weights=weights, hidden=hidden)
+    coef, intercept = bordered(K[np.ix_(~hidden, ~hidden)], Y[~hidden], RIDGE / weights[~hidden])
+    np.testing.assert_allclose(layer.mean(), K[:, ~hidden] @ coef + intercept, atol=1e-3 * RIDGE)
+    ridge = layer.maps[0]
+    inverse = np.linalg.inv(K[np.ix_(~hidden, ~hidden)] + np.diag(RIDGE / weights[~hidden]))
+    ones = inverse.sum(axis=1)
+    diagonal = ridge.diagonal(np.where(hidden, 0.0, weights))
+    np.testing.assert_allclose(diagonal[~hidden], np.diagonal(inverse) - ones**2 / ones.sum(), rtol=1e-6)
+    ridge.solve(Y, None)
+    assert ridge.gram.n_factorizations == (1 if last else 2)
+
+
+def test_two_ridges_share_a_matrix_but_no_solver():
+    gram = gram_of()
+    one, two = RidgeMap(gram, 0.1), RidgeMap(gram, 5.0)
+    hidden = np.where(np.arange(N) < 4, 0.0, 1.0)
+    for ridge in (one, two, one):
+        rows = hidden > 0
+        expected = bordered(K[np.ix_(rows, rows)], Y[rows], ridge.ridge)[0]
+        np.testing.assert_allclose(ridge.solve(Y, hidden)[0][rows], expected, atol=1e-8)
+    assert gram.n_factorizations == 2
 
 
 def test_all_rows_but_one_may_be_hidden():

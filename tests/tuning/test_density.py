@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from kstonet import KStoNetRegressor
-from kstonet import problem as problem_module
 from kstonet.gram import planning
 from kstonet.gram.kernels import RBF, Laplacian
 from kstonet.tuning import density, fast
@@ -69,7 +68,6 @@ def test_neighbourhoods_are_those_of_the_kernel():
 
 @pytest.mark.parametrize(("largest", "solver", "seed"), [(500, "low_rank", 0), (500, "low_rank", 1), (20_000, "dense", 2)])
 def test_fits_of_many_rows_use_it(monkeypatch, seed, largest, solver):
-    monkeypatch.setattr(problem_module, "LARGEST_INVERSE", 500)
     monkeypatch.setattr(planning, "LARGEST_FACTOR", largest)
     monkeypatch.setattr(fast, "DENSER", 500)
     model = KStoNetRegressor(kernel="rbf", random_state=seed, residuals=None).fit(X, Y[:, 0])

@@ -5,9 +5,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kstonet import KStoNetClassifier, KStoNetRegressor
-from kstonet import problem as problem_module
-from kstonet.gram import Kernel, LowRank, planning
-from kstonet.layers.ridge_map import RidgeMap
+from kstonet.gram import DenseGram, Kernel, LowRank, planning
 from kstonet.tuning.stationary import FAMILIES
 
 RNG = np.random.default_rng(0)
@@ -128,8 +126,8 @@ def test_a_precomputed_kernel_gets_its_ridge():
 def test_many_rows_have_no_dense_inverse(monkeypatch, solver, held):
     """Still more are factored only where that is asked for; the limits are lowered so that the test is short."""
     monkeypatch.setattr(planning, "LARGEST_FACTOR", 150)
-    monkeypatch.setattr(problem_module, "LARGEST_INVERSE", 100)
-    monkeypatch.setattr(RidgeMap, "_inverse", property(lambda _: pytest.fail("a matrix was inverted")))
+    monkeypatch.setattr(DenseGram, "largest_inverse", 100)
+    monkeypatch.setattr(DenseGram, "_inverted", lambda *_: pytest.fail("a matrix was inverted"))
     plan = KStoNetRegressor(solver=solver, **SHORT).explain_plan(X)
     model = KStoNetRegressor(solver=solver, **SHORT).fit(X, Y)
     assert model.tuned_["loss"] == "squared"
