@@ -39,7 +39,7 @@ class InvertedSolver:
     seen : ndarray of int
         Those that do, ascending.
     inverse : ndarray
-        Of the matrix on these rows.
+        The inverse of the matrix on these rows.
     """
 
     def __init__(self, ridges: np.ndarray, seen: np.ndarray, inverse: np.ndarray) -> None:
