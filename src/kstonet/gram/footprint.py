@@ -82,9 +82,9 @@ def matrices_bytes(n: int, *, squared: bool = False, groups: int = 1, dtype: str
 def device_bytes(n: int, *, squared: bool, dtype: str = "float64") -> int:
     """Bytes of a dense matrix on a device.
 
-    Beside it a squared loss has a factor, and while that is made a copy of the matrix; in float64 where the ridge is small, which
-    is not known before the choice, so that this is a bound. In float32 it takes 16 bytes per pair of rows: 60,000 rows of MNIST
-    took 58 GB.
+    Beside it a squared loss has a factor, and while that is made a copy of the matrix. Both are in float64 where the ridge is
+    small, which is not known before the choice: this is a bound. In float32 all take 16 bytes per pair of rows: 60,000 rows of
+    MNIST took 58 GB.
 
     Examples
     --------
