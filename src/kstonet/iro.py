@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.parallel import Parallel, delayed
 
 from kstonet.imputation.base import Latents
 from kstonet.imputation.chain import MOST_SHRINKS, ChainSettings, Draw, run_chain

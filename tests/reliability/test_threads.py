@@ -39,3 +39,13 @@ def test_eight_threads_fit_and_predict() -> None:
             predicted = list(pool.map(lambda _: answers(shared), range(2 * THREADS)))
     assert fitted == [expected[k % len(MODELS)] for k in range(THREADS)]
     assert set(predicted) == {expected[0]}
+
+
+def test_a_fit_with_threads_leaves_the_filters_of_warnings_alone() -> None:
+    """They belong to the process: threads that set and restore them would lose those of the user, or of each other."""
+    rows, targets = np.random.default_rng(1).normal(size=(250, 3)), np.random.default_rng(2).normal(size=250)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "something", UserWarning, "somewhere")
+        before = list(warnings.filters)
+        KStoNetRegressor(n_jobs=3, residuals=None, **SHORT).fit(rows, targets + rows[:, 0])
+        assert list(warnings.filters) == before

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
+from joblib import Parallel, delayed
 
 from kstonet.gram.memory import release_memory
 from kstonet.tuning.choice import Choice

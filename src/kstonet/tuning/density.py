@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
+from joblib import Parallel, delayed
 
 from kstonet.gram import Kernel
 from kstonet.tuning.choice import Choice

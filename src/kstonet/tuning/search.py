@@ -18,8 +18,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
 
 from kstonet._progress import moving, write
 from kstonet.checkpoint import Run
