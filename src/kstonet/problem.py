@@ -21,7 +21,6 @@ from kstonet.scaling import Scaler
 from kstonet.targets import Targets, TargetsKind
 
 SAMPLED = 200  # training rows that a model keeps to average over; root mean squares are then known to about 5 %
-
 MOST_COLUMNS = 12_000  # rows of a Gram from outside: a squared loss inverts the matrix of its columns
 
 

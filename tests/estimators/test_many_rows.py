@@ -131,35 +131,40 @@ def test_validation_rows_and_weights():
         np.testing.assert_allclose(losses[1], losses[0], rtol=1e-3)
 
 
+def with_limit(monkeypatch, name):
+    """Few rows count as some, or as many, and blocks are small."""
+    for module in (cross_fitting, calibration):
+        monkeypatch.setattr(module, name, 200)
+    monkeypatch.setattr(cross_fitting, "BLOCK", 16)
+
+
+def width(model):
+    return np.diff(model.predict_interval(NEW)).mean()
+
+
 def test_a_part_of_many_rows_calibrates(monkeypatch):
     """The limit is lowered: intervals from a part of the rows are about those from all."""
     everything = regressor("dense")
-    for module in (cross_fitting, calibration):
-        monkeypatch.setattr(module, "MANY_ROWS", 200)
+    with_limit(monkeypatch, "MANY_ROWS")
     monkeypatch.setattr(cross_fitting, "FEWEST_OF_MANY", 80)
     monkeypatch.setattr(cross_fitting, "LARGEST_SHARE", 2)
-    monkeypatch.setattr(cross_fitting, "BLOCK", 16)
     part = cross_fitting.part_of_many(N)
     assert len(part) == 80
     assert len(np.unique(part)) == 80
     some = regressor("dense")
     assert len(some.trained_.calibration.factor.scores) == 80
-    ratio = np.diff(some.predict_interval(NEW)).mean() / np.diff(everything.predict_interval(NEW)).mean()
-    assert 0.7 < ratio < 1.4
+    assert 0.7 < width(some) / width(everything) < 1.4
 
 
 def test_a_part_of_some_rows_says_how_large_left_out_residuals_are(monkeypatch):
     """The limits are lowered: the matrix is factored, all rows have a score, and intervals are about those from five folds."""
     everything = regressor("dense")
-    for module in (cross_fitting, calibration):
-        monkeypatch.setattr(module, "SOME_ROWS", 200)
-    monkeypatch.setattr(cross_fitting, "BLOCK", 16)
+    with_limit(monkeypatch, "SOME_ROWS")
     monkeypatch.setattr(DenseGram, "largest_inverse", 200)
     some = regressor("dense")
     np.testing.assert_allclose(some.predict(NEW), everything.predict(NEW), rtol=1e-3, atol=1e-3)
     assert len(some.trained_.calibration.factor.scores) == len(everything.trained_.calibration.factor.scores) == N
-    ratio = np.diff(some.predict_interval(NEW)).mean() / np.diff(everything.predict_interval(NEW)).mean()
-    assert 0.8 < ratio < 1.25
+    assert 0.8 < width(some) / width(everything) < 1.25
 
 
 def test_graphs_are_made_of_landmarks_alone(tmp_path):

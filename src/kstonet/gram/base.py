@@ -125,7 +125,7 @@ class DiagonalSolver(Protocol):
 
 @runtime_checkable
 class RegularisedGram(Gram, Protocol):
-    """A Gram that solves ridge regressions itself, where its matrix cannot be handed out: too large, or on a device."""
+    """A Gram that solves ridge regressions itself; for others, the matrix of their columns is inverted."""
 
     def regularised(self, ridges: np.ndarray) -> DiagonalSolver:
         """A new solver of K + diag(ridges); rows with an infinite ridge take no part."""

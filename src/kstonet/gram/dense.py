@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from kstonet.gram.blocks import row_blocks
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError, with_jitter
 from kstonet.gram.expansion import ExpansionPart
 from kstonet.gram.factored import FactoredSolver, factor_order
-from kstonet.gram.inverted import INVALID, JITTERS, InvertedSolver, inverse_of
+from kstonet.gram.inverted import INVALID, JITTERS, InvertedSolver
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
 from kstonet.gram.pivoted import LEFT_OUT, LowRankSolver, PivotedCholesky
@@ -249,17 +249,14 @@ class DenseGram:
         """
         self._n_factorizations += 1
         if self.n <= self.largest_inverse:
-            return self._inverted(ridges, np.flatnonzero(np.isfinite(ridges)))
+            return self._inverted(ridges)
         order = factor_order(self.n)
         return self._factored(ridges, order[np.isfinite(ridges[order])])
 
-    def _inverted(self, ridges: np.ndarray, chosen: np.ndarray) -> InvertedSolver:
+    def _inverted(self, ridges: np.ndarray) -> InvertedSolver:
         """In float64: to correct a float32 inverse in every regression takes longer than it saves."""
-
-        def inverse(jitter: float) -> np.ndarray | None:
-            return inverse_of(self._work_copy(np.float64, ridges[chosen] + jitter, chosen))
-
-        return InvertedSolver(ridges, chosen, with_jitter(inverse, float(self.diagonal().mean()), JITTERS, INVALID))
+        scale = float(self.diagonal().mean())
+        return InvertedSolver.of(ridges, scale, lambda chosen, own: self._work_copy(np.float64, own, chosen))
 
     def _factored(self, ridges: np.ndarray, chosen: np.ndarray) -> FactoredSolver:
         """By a factor in float32 where the matrix is large and that solves its equations well enough to be corrected.
@@ -272,7 +269,7 @@ class DenseGram:
         def single() -> Any:
             with contextlib.suppress(NotPositiveDefiniteError):
                 factor = self._cholesky(self._work_copy(xp.float32, ridges[chosen], chosen))
-                return factor if self._left_by(factor.solve, ridges, chosen) < PRECISE else None
+                return factor if self._left_by(factor, ridges, chosen) < PRECISE else None
 
         def double(jitter: float) -> Any:
             return self._cholesky(self._work_copy(xp.float64, ridges[chosen] + jitter, chosen))
@@ -280,10 +277,10 @@ class DenseGram:
         factor = (single() if self._mixed else None) or with_jitter(double, float(self.diagonal().mean()), JITTERS, INVALID)
         return FactoredSolver(ridges, chosen, factor, self.array)
 
-    def _left_by(self, solve: Callable[[Array], Array], ridges: np.ndarray, chosen: np.ndarray) -> float:
-        """The share of a random right-hand side that a solution leaves over, by a product with the true matrix."""
+    def _left_by(self, factor: Any, ridges: np.ndarray, chosen: np.ndarray) -> float:
+        """The share of a random right-hand side that a factor's solution leaves over, by a product with the true matrix."""
         right = self.array(np.random.default_rng(0).normal(size=(1, len(chosen))))
-        solved = widened(solve(right))
+        solved = widened(factor.solve(right))
         indices = namespace(self._matrix).asarray(chosen)
         everywhere = zeros(right, (1, self.n))
         everywhere[:, indices] = solved

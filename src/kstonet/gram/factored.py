@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from kstonet._arrays import Array, to_numpy
+from kstonet.gram.solver_of_rows import SolverOfRows
 
 
 def factor_order(n: int) -> np.ndarray:
@@ -43,7 +43,7 @@ class Factor(Protocol):
         ...
 
 
-class FactoredSolver:
+class FactoredSolver(SolverOfRows):
     """The solver of K + diag(ridges), in the precision of its factor.
 
     Parameters
@@ -59,7 +59,8 @@ class FactoredSolver:
     """
 
     def __init__(self, ridges: np.ndarray, seen: np.ndarray, factor: Factor, array: Callable[[Any], Array]) -> None:
-        self._ridges, self._seen, self._factor, self._array = ridges, seen, factor, array
+        super().__init__(ridges, seen)
+        self._factor, self._array = factor, array
 
     @property
     def nbytes(self) -> int:
@@ -75,15 +76,8 @@ class FactoredSolver:
             return None
         return FactoredSolver(ridges, seen, self._factor.leading(size), self._array)
 
-    def solve(self, rows: np.ndarray) -> np.ndarray:
-        """The inverse applied to every row; zero for rows that take no part."""
-        out = np.zeros((len(rows), len(self._ridges)))
-        out[:, self._seen] = to_numpy(self._factor.solve(self._array(rows[:, self._seen])))
-        return out
+    def _applied(self, own: np.ndarray) -> np.ndarray:
+        return to_numpy(self._factor.solve(self._array(own)))
 
-    @cached_property
-    def diagonal(self) -> np.ndarray:
-        """The diagonal of the inverse; zero for rows that take no part."""
-        out = np.zeros(len(self._ridges))
-        out[self._seen] = to_numpy(self._factor.inverse_diagonal())
-        return out
+    def _own_diagonal(self) -> np.ndarray:
+        return to_numpy(self._factor.inverse_diagonal())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -11,6 +12,7 @@ from kstonet._arrays import to_numpy
 from kstonet.gram.base import Gram
 from kstonet.gram.cholesky import with_jitter
 from kstonet.gram.halves import CholeskyFactor, mirrored
+from kstonet.gram.solver_of_rows import SolverOfRows
 
 JITTERS = range(-14, -3)  # powers of ten of the mean diagonal
 INVALID = "the kernel matrix is not positive semi-definite; use a valid kernel."
@@ -29,8 +31,8 @@ def inverse_of(A: np.ndarray) -> np.ndarray | None:
     return None if factor is None else mirrored(factor.inverse())
 
 
-class InvertedSolver:
-    """The solver of K + diag(ridges), in the precision of its inverse.
+class InvertedSolver(SolverOfRows):
+    """The solver of K + diag(ridges) by the inverse on its rows.
 
     Parameters
     ----------
@@ -43,20 +45,29 @@ class InvertedSolver:
     """
 
     def __init__(self, ridges: np.ndarray, seen: np.ndarray, inverse: np.ndarray) -> None:
-        self._ridges, self._seen, self._inverse = ridges, seen, inverse
+        super().__init__(ridges, seen)
+        self._inverse = inverse
 
     @classmethod
-    def of_gram(cls, gram: Gram, ridges: np.ndarray) -> InvertedSolver:
-        """For a Gram that hands out columns; rows with an infinite ridge take no part."""
+    def of(cls, ridges: np.ndarray, scale: float, regularised: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Self:
+        """From what makes a new matrix of some rows with ridges of their own; ``scale`` is that of jitters."""
         seen = np.flatnonzero(np.isfinite(ridges))
 
         def inverse(jitter: float) -> np.ndarray | None:
-            K = gram.columns(seen)[seen]
-            K.flat[:: len(seen) + 1] += ridges[seen] + jitter
-            return inverse_of(K)
+            return inverse_of(regularised(seen, ridges[seen] + jitter))
 
-        scale = float(np.mean(to_numpy(gram.diagonal())[seen]))
         return cls(ridges, seen, with_jitter(inverse, scale, JITTERS, INVALID))
+
+    @classmethod
+    def of_gram(cls, gram: Gram, ridges: np.ndarray) -> Self:
+        """For a Gram that hands out columns; rows with an infinite ridge take no part."""
+
+        def regularised(seen: np.ndarray, own: np.ndarray) -> np.ndarray:
+            K: np.ndarray = gram.columns(seen)[seen]
+            K.flat[:: len(seen) + 1] += own
+            return K
+
+        return cls.of(ridges, float(np.mean(to_numpy(gram.diagonal())[np.isfinite(ridges)])), regularised)
 
     @property
     def nbytes(self) -> int:
@@ -70,22 +81,8 @@ class InvertedSolver:
             return None
         return _Reduced(self, np.flatnonzero(hidden[self._seen]))
 
-    def solve(self, rows: np.ndarray) -> np.ndarray:
-        """The inverse applied to every row; zero for rows that take no part."""
-        out = np.zeros((len(rows), len(self._ridges)))
-        out[:, self._seen] = self._applied(rows[:, self._seen].astype(self._inverse.dtype))
-        return out
-
     def _applied(self, own: np.ndarray) -> np.ndarray:
-        """The inverse times rows of targets of its own, which may be overwritten."""
         return np.asarray(own @ self._inverse)
-
-    @cached_property
-    def diagonal(self) -> np.ndarray:
-        """The diagonal of the inverse; zero for rows that take no part."""
-        out = np.zeros(len(self._ridges))
-        out[self._seen] = self._own_diagonal()
-        return out
 
     def _own_diagonal(self) -> np.ndarray:
         return np.diagonal(self._inverse)

@@ -111,8 +111,8 @@ class IntervalCalibration:
             moments = replace(moments, mean=cls._predicted(end, moments.mean))
         return cls.of_residuals(end.outputs, moments, end.weights, (kernels, end.X) if local else None)
 
-    @classmethod
-    def _predicted(cls, end: TrainingEnd, left_out: np.ndarray) -> np.ndarray:
+    @staticmethod
+    def _predicted(end: TrainingEnd, left_out: np.ndarray) -> np.ndarray:
         """Out-of-sample predictions of all rows; ``left_out`` are those with every row left out of the last refit alone.
 
         Better predictions of a part of the rows say by how much the residuals of all are too small.

@@ -53,6 +53,8 @@ def score_bounds(odds: np.ndarray, reach: np.ndarray, growth: float) -> tuple[np
     >>> [end.round(2).tolist() for end in score_bounds(np.array([0.0, 6.0]), np.array([1.0, 1.0]), 0.5)]
     [[-1.07, 4.04], [1.07, 14.61]]
     """
+    if growth == 0.0:
+        return odds - reach, odds + reach
     size = np.abs(odds)
     outwards, across = reach, reach
     for _ in range(STEPS_OUTWARDS):
