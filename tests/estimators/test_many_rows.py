@@ -131,10 +131,11 @@ def test_validation_rows_and_weights():
         np.testing.assert_allclose(losses[1], losses[0], rtol=1e-3)
 
 
-def with_limit(monkeypatch, name):
+def with_limits(monkeypatch, *names):
     """Few rows count as some, or as many, and blocks are small."""
-    for module in (cross_fitting, calibration):
-        monkeypatch.setattr(module, name, 200)
+    for name in names:
+        for module in (cross_fitting, calibration):
+            monkeypatch.setattr(module, name, 200)
     monkeypatch.setattr(cross_fitting, "BLOCK", 16)
 
 
@@ -142,24 +143,31 @@ def width(model):
     return np.diff(model.predict_interval(NEW)).mean()
 
 
-def test_a_part_of_many_rows_calibrates(monkeypatch):
-    """The limit is lowered: intervals from a part of the rows are about those from all."""
-    everything = regressor("dense")
-    with_limit(monkeypatch, "MANY_ROWS")
+@pytest.mark.parametrize(("solver", "scores"), [("dense", 160), (COARSE, 80)])
+def test_a_part_of_many_rows_calibrates(monkeypatch, solver, scores):
+    """The limits are lowered: intervals from a part of the rows are about those from all.
+
+    Of a dense matrix more rows are left out, one at a time.
+    """
+    everything = regressor(solver)
+    with_limits(monkeypatch, "SOME_ROWS", "MANY_ROWS")
+    monkeypatch.setattr(DenseGram, "largest_inverse", 200)
+    monkeypatch.setattr(cross_fitting, "LEFT_OUT_ROWS", 150)
     monkeypatch.setattr(cross_fitting, "FEWEST_OF_MANY", 80)
     monkeypatch.setattr(cross_fitting, "LARGEST_SHARE", 2)
     part = cross_fitting.part_of_many(N)
     assert len(part) == 80
     assert len(np.unique(part)) == 80
-    some = regressor("dense")
-    assert len(some.trained_.calibration.factor.scores) == 80
+    assert np.isin(part, cross_fitting.left_out_rows(N, part)).all()
+    some = regressor(solver)
+    assert len(some.trained_.calibration.factor.scores) == scores
     assert 0.7 < width(some) / width(everything) < 1.4
 
 
 def test_a_part_of_some_rows_says_how_large_left_out_residuals_are(monkeypatch):
     """The limits are lowered: the matrix is factored, all rows have a score, and intervals are about those from five folds."""
     everything = regressor("dense")
-    with_limit(monkeypatch, "SOME_ROWS")
+    with_limits(monkeypatch, "SOME_ROWS")
     monkeypatch.setattr(DenseGram, "largest_inverse", 200)
     some = regressor("dense")
     np.testing.assert_allclose(some.predict(NEW), everything.predict(NEW), rtol=1e-3, atol=1e-3)

@@ -234,7 +234,7 @@ def test_systems_with_a_ridge_for_every_row(leaf_rows):
     solved = solver.solve(rows)
     assert (solved[:, ~seen] == 0).all()
     np.testing.assert_allclose(solved[:, seen], rows[:, seen] @ expected, atol=2e-4)
-    np.testing.assert_allclose(solver.diagonal[seen], np.diagonal(expected), rtol=1e-4)
+    np.testing.assert_allclose(solver.diagonal(seen), np.diagonal(expected), rtol=1e-4)
 
 
 @pytest.mark.parametrize("leaf_rows", [0, 100])

@@ -108,9 +108,8 @@ class DiagonalSolver(Protocol):
         """The inverse applied to every row."""
         ...
 
-    @property
-    def diagonal(self) -> np.ndarray:
-        """The diagonal of the inverse; zero for rows that take no part."""
+    def diagonal(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """The diagonal of the inverse at some rows, by default all; zero for rows that take no part."""
         ...
 
     @property

@@ -126,9 +126,13 @@ class BlockedCholesky:
                 X[:, :start] -= part @ L[start:stop, :start]
         return X
 
-    def inverse_diagonal(self) -> np.ndarray:
-        """The diagonal of A⁻¹: the column sums of squares of L⁻¹."""
-        return np.asarray(self._squares.sum(axis=0))
+    def inverse_diagonal(self, last: int) -> np.ndarray:
+        """The last entries of the diagonal of A⁻¹: column sums of squares of L⁻¹, which is zero above the diagonal."""
+        n = len(self._L)
+        if last == n:
+            return np.asarray(self._squares.sum(axis=0))
+        begin = (n - last) // BLOCK * BLOCK
+        return np.asarray(self._column_squares(begin).sum(axis=0)[-last:])
 
     def leading(self, size: int) -> BlockedCholesky:
         """The factor of the first rows and columns, which is a part of this one; nothing is copied."""
@@ -141,20 +145,25 @@ class BlockedCholesky:
 
     @cached_property
     def _squares(self) -> np.ndarray:
-        """Sums of squares within the columns of L⁻¹, for every block of rows: (blocks, n).
-
-        Some columns at a time are made, which are zero above their own rows. The first rows have those of the whole.
-        """
-        L, n = self._L, len(self._L)
+        """Those of all columns. The first rows have those of the whole."""
+        n = len(self._L)
         if self._whole is not None and n % BLOCK == 0:
             return self._whole._squares[: n // BLOCK, :n]
-        squares = np.zeros((len(self._spans), n))
-        for begin in range(0, n, COLUMNS):
+        return self._column_squares(0)
+
+    def _column_squares(self, first: int) -> np.ndarray:
+        """Sums of squares within the columns of L⁻¹ from the first of a block on, for every block of rows: (blocks, columns).
+
+        Some columns at a time are made, which are zero above their own rows.
+        """
+        L, n = self._L, len(self._L)
+        squares = np.zeros((len(self._spans), n - first))
+        for begin in range(first, n, COLUMNS):
             columns = np.eye(n - begin, min(COLUMNS, n - begin), dtype=L.dtype)
             for block, ((start, stop), inverse) in enumerate(zip(self._spans, self._inverses, strict=True)):
                 if start >= begin:
                     own = columns[start - begin : stop - begin]
                     own -= L[start:stop, begin:start] @ columns[: start - begin]
                     own[:] = inverse @ own
-                    squares[block, begin : begin + COLUMNS] = np.einsum("ij,ij->j", own, own)
+                    squares[block, begin - first : begin - first + COLUMNS] = np.einsum("ij,ij->j", own, own)
         return squares

@@ -38,8 +38,8 @@ class Factor(Protocol):
         """A⁻¹ applied to every row."""
         ...
 
-    def inverse_diagonal(self) -> Array:
-        """The diagonal of A⁻¹."""
+    def inverse_diagonal(self, last: int) -> Array:
+        """The last entries of the diagonal of A⁻¹, which take a factor of so many rows to the third power."""
         ...
 
 
@@ -79,5 +79,5 @@ class FactoredSolver(SolverOfRows):
     def _applied(self, own: np.ndarray) -> np.ndarray:
         return to_numpy(self._factor.solve(self._array(own)))
 
-    def _own_diagonal(self) -> np.ndarray:
-        return to_numpy(self._factor.inverse_diagonal())
+    def _own_diagonal(self, last: int) -> np.ndarray:
+        return to_numpy(self._factor.inverse_diagonal(last))

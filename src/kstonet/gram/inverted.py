@@ -84,8 +84,8 @@ class InvertedSolver(SolverOfRows):
     def _applied(self, own: np.ndarray) -> np.ndarray:
         return np.asarray(own @ self._inverse)
 
-    def _own_diagonal(self) -> np.ndarray:
-        return np.diagonal(self._inverse)
+    def _own_diagonal(self, last: int) -> np.ndarray:
+        return np.diagonal(self._inverse)[-last:]
 
 
 class _Reduced(InvertedSolver):
@@ -120,8 +120,8 @@ class _Reduced(InvertedSolver):
         out[:, self._places] = 0.0
         return np.asarray(out)
 
-    def _own_diagonal(self) -> np.ndarray:
+    def _own_diagonal(self, last: int) -> np.ndarray:
         half = solve_triangular(self._factor, self._inverse[self._places], lower=True, check_finite=False)
         diagonal = np.diagonal(self._inverse) - (half**2).sum(axis=0)
         diagonal[self._places] = 0.0
-        return np.asarray(diagonal)
+        return np.asarray(diagonal[-last:])

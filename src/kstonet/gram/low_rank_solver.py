@@ -84,9 +84,12 @@ class RegularisedSolver:
         out[:, self._order] = solved.T
         return in_kind_of(rows, out)
 
+    def diagonal(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """The diagonal of the inverse at some rows, by default all; zero for rows that take no part."""
+        return self._diagonal if rows is None else self._diagonal[rows]
+
     @cached_property
-    def diagonal(self) -> np.ndarray:
-        """The diagonal of the inverse; zero for rows that take no part."""
+    def _diagonal(self) -> np.ndarray:
         values = np.empty(len(self._order))
         for piece, inverse in zip(self._pieces, self._inverses, strict=True):
             half = solve_lower(self._core, _applied(inverse, widened(piece.factor)).T)

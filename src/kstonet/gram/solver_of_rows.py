@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +20,7 @@ class SolverOfRows(ABC):
 
     def __init__(self, ridges: np.ndarray, seen: np.ndarray) -> None:
         self._ridges, self._seen = ridges, seen
+        self._known = np.empty(0)  # last entries of the diagonal
 
     def solve(self, rows: np.ndarray) -> np.ndarray:
         """The inverse applied to every row; zero for rows that take no part."""
@@ -28,17 +28,20 @@ class SolverOfRows(ABC):
         out[:, self._seen] = self._applied(rows[:, self._seen])
         return out
 
-    @cached_property
-    def diagonal(self) -> np.ndarray:
-        """The diagonal of the inverse; zero for rows that take no part."""
+    def diagonal(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """The diagonal of the inverse at some rows, by default all; zero for rows that take no part."""
+        wanted = np.ones(len(self._seen), dtype=bool) if rows is None else np.isin(self._seen, rows)
+        last = len(wanted) - int(wanted.argmax()) if wanted.any() else 0
+        if last > len(self._known):
+            self._known = self._own_diagonal(last)
         out = np.zeros(len(self._ridges))
-        out[self._seen] = self._own_diagonal()
-        return out
+        out[self._seen[len(self._seen) - len(self._known) :]] = self._known
+        return out if rows is None else out[rows]
 
     @abstractmethod
     def _applied(self, own: np.ndarray) -> np.ndarray:
         """The inverse times a copy of the targets of its own rows, which may be overwritten."""
 
     @abstractmethod
-    def _own_diagonal(self) -> np.ndarray:
-        """The diagonal for its own rows."""
+    def _own_diagonal(self, last: int) -> np.ndarray:
+        """The diagonal for the last of its own rows."""

@@ -43,9 +43,9 @@ class _TorchCholesky:
     def solve(self, rows: torch.Tensor) -> torch.Tensor:
         return torch.cholesky_solve(astype(rows, self.factor.dtype).T, self.factor).T
 
-    def inverse_diagonal(self) -> torch.Tensor:
+    def inverse_diagonal(self, last: int) -> torch.Tensor:
         """Column sums of squares of L⁻¹, a block of columns at a time: they are zero above their own rows."""
-        factor = self.factor
+        factor = self.factor[len(self.factor) - last :, len(self.factor) - last :]
         diagonal = torch.zeros_like(factor[0])
         for begin in range(0, len(factor), COLUMNS):
             own = diagonal[begin : begin + COLUMNS]

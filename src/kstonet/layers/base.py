@@ -117,9 +117,9 @@ class FirstLayerUncertainty(Protocol):
         ...
 
     def left_out(
-        self, layers: Sequence[Any], expansion: Expansion, inputs: Any, outputs: np.ndarray
+        self, layers: Sequence[Any], expansion: Expansion, inputs: Any, outputs: np.ndarray, rows: np.ndarray | None = None
     ) -> tuple[Sequence[np.ndarray], np.ndarray]:
-        """What leaving a training row out of the refit does to the values at that row.
+        """What leaving a training row out of the refit does to the values at that row, for some ``rows`` or all.
 
         Returns the change of the values (n, m) for each of the ``layers``, and the variance (n, m) without the row.
         ``outputs`` are those the last of the layers was fitted on.

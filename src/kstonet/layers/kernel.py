@@ -271,9 +271,9 @@ class KernelLayer:
 
         return values
 
-    def left_out_shifts(self, spans: np.ndarray) -> np.ndarray:
+    def left_out_shifts(self, spans: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """What leaving a row out of the refit changes at that row, with the margin sets held fixed: -coef·S²."""
-        return np.asarray(-self.coef.T * spans)
+        return np.asarray(-(self.coef.T if rows is None else self.coef.T[rows]) * spans)
 
     def uncertainty(
         self, expansion: Expansion, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None

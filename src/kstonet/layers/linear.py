@@ -35,9 +35,16 @@ class LinearUncertainty:
         return np.concatenate([self.regression.own_covariance(inputs[rows]) for rows in blocks])
 
     def left_out(
-        self, layers: Sequence[Any], expansion: Expansion, inputs: np.ndarray, outputs: np.ndarray
+        self,
+        layers: Sequence[Any],
+        expansion: Expansion,
+        inputs: np.ndarray,
+        outputs: np.ndarray,
+        rows: np.ndarray | None = None,
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """The leverage formulas, with those of the last layer for all of them."""
+        if rows is not None:
+            inputs, outputs = inputs[rows], outputs[rows]
         used = inputs[:, expansion.parts[0].used]
         fitted = used @ self.regression.weights.T + self.regression.intercept
         variance = np.diagonal(self.covariance(used, [used]), axis1=1, axis2=2)

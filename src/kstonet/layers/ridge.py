@@ -173,14 +173,15 @@ class RidgeLayer:
 
         return values
 
-    def left_out_shifts(self, spans: np.ndarray) -> np.ndarray:
+    def left_out_shifts(self, spans: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """What leaving a row out of the refit changes at that row, shape (n, units): ridge·α/w - α/Qᵢᵢ."""
-        shifts = np.zeros_like(self.mean())
+        coef = _solved(self.coef).T if rows is None else _solved(self.coef).T[rows]
+        shifts = np.zeros_like(coef)
         for group, ridge in zip(self.groups, self.maps, strict=True):
-            counted = np.flatnonzero(np.isfinite(ridge.row_ridges))  # the others are left out already
-            own = _solved(self.coef)[np.ix_(group.units, counted)].T
-            change = ridge.row_ridges[counted] - 1.0 / ridge.diagonal()[counted]
-            shifts[np.ix_(counted, group.units)] = own * change[:, None]
+            ridges = ridge.row_ridges if rows is None else ridge.row_ridges[rows]
+            change = ridges - 1.0 / ridge.diagonal(rows=rows)
+            change[np.isinf(ridges)] = 0.0  # these are left out already
+            shifts[:, group.units] = coef[:, group.units] * change[:, None]
         return shifts
 
     def left_out_variance(self, sample_weight: np.ndarray | None) -> np.ndarray:

@@ -77,9 +77,12 @@ class RidgeMap:
             self._systems[key] = _System(self.gram, ridges, solver or _new_solver(self.gram, ridges))
         return self._systems[key]
 
-    def diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
-        """Qᵢᵢ, without the rows of weight zero: a row's residual, left out of the regression, is αᵢ/Qᵢᵢ."""
-        return np.asarray(np.maximum(self._system(sample_weight).diagonal, self._least))
+    def diagonal(self, sample_weight: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
+        """Qᵢᵢ, without the rows of weight zero: a row's residual, left out of the regression, is αᵢ/Qᵢᵢ.
+
+        Of some rows, by default all; those that are last in :func:`~kstonet.gram.factored.factor_order` cost less.
+        """
+        return np.asarray(np.maximum(self._system(sample_weight).diagonal(rows), self._least))
 
     def solve(self, targets: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n, m) and intercepts (m,) for targets (n, m); rows of weight zero are left out of the regression."""
@@ -125,9 +128,9 @@ class _System:
             solved, before = solved + self.solver.solve(left), size
         return solved
 
-    @property
-    def diagonal(self) -> np.ndarray:
-        return np.asarray(self.solver.diagonal - self._ones**2 / self._ones.sum())
+    def diagonal(self, rows: np.ndarray | None) -> np.ndarray:
+        ones = self._ones if rows is None else self._ones[rows]
+        return np.asarray(self.solver.diagonal(rows) - ones**2 / self._ones.sum())
 
     def regress(self, targets: np.ndarray) -> Regression:
         rows = np.where(self.seen, targets.T, 0.0)

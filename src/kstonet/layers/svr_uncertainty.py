@@ -103,11 +103,12 @@ class MarginUncertainty:
         return np.asarray(variance[:, :, None] * np.eye(variance.shape[1]))
 
     def left_out(
-        self, layers: Sequence[Any], expansion: Expansion, inputs: Any, outputs: np.ndarray
+        self, layers: Sequence[Any], expansion: Expansion, inputs: Any, outputs: np.ndarray, rows: np.ndarray | None = None
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """The change of every row's values without that row, and S², shape (n, m)."""
         spans = self.spans(layers[-1])
-        return [layer.left_out_shifts(spans) for layer in layers], spans
+        spans = spans if rows is None else spans[rows]
+        return [layer.left_out_shifts(spans, rows) for layer in layers], spans
 
     def spans(self, layer: Any) -> np.ndarray:
         """S² of every training row and unit, shape (n, m)."""

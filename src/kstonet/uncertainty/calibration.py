@@ -14,12 +14,13 @@ import numpy as np
 
 from kstonet._records import storable
 from kstonet.checkpoint import Run
+from kstonet.gram.dense import DenseGram
 from kstonet.gram.kernels import Kernel
 from kstonet.iro import IROSettings, IROState
 from kstonet.layers.moments import FIRST_LAYER, Moments
 from kstonet.layers.ridge import RidgeLayer
 from kstonet.uncertainty.conformal import ConformalFactor, Factor, SkewedFactor, StudentFactor, conformal_factor
-from kstonet.uncertainty.cross_fitting import MANY_ROWS, SOME_ROWS, cross_fitted, part_of_many, regression_folds
+from kstonet.uncertainty.cross_fitting import MANY_ROWS, SOME_ROWS, cross_fitted, left_out_rows, part_of_many, regression_folds
 from kstonet.uncertainty.distribution import PredictiveDistribution
 from kstonet.uncertainty.local_scale import LocalScale, learn_scale
 from kstonet.uncertainty.logits import bootstrap_scale, out_of_sample_logits
@@ -49,14 +50,17 @@ class TrainingEnd:
     restarted: Callable[[np.ndarray, np.random.Generator], np.ndarray] | None = None  # out-of-sample logits of other labels
 
 
-def _scaled(end: TrainingEnd, found: np.ndarray, better: np.ndarray, alike: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Predictions whose residuals are as many times those of ``found`` as the ``better`` ones of a part are ``alike`` ones."""
-    weights = None if end.weights is None else end.weights[part]
+def _leaves_out_singly(first: Any, n: int) -> bool:
+    """Whether to leave rows out of the last refit one at a time costs little: of regressions on dense matrices, or few rows."""
+    return isinstance(first, RidgeLayer) and (n <= MANY_ROWS or all(isinstance(one.gram, DenseGram) for one in first.groups))
+
+
+def _times_larger(outputs: np.ndarray, better: np.ndarray, alike: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """How many times larger than those of ``alike`` predictions (n, k) the residuals of the ``better`` ones are, (k,)."""
     if weights is not None and not weights.any():
-        return found
-    sizes = [np.average(np.abs(end.outputs - mean)[part], axis=0, weights=weights) for mean in (better, alike)]
-    ratio = np.clip(sizes[0] / np.maximum(sizes[1], EXACT), 1.0, MOST_TOO_SMALL)
-    return np.asarray(end.outputs - ratio * (end.outputs - found))
+        return np.ones(outputs.shape[1])
+    sizes = [np.average(np.abs(outputs - mean), axis=0, weights=weights) for mean in (better, alike)]
+    return np.clip(sizes[0] / np.maximum(sizes[1], EXACT), 1.0, MOST_TOO_SMALL)
 
 
 @storable()
@@ -104,47 +108,58 @@ class IntervalCalibration:
             noise = NoiseModel.of_training(end.outputs - fitted, end.weights)
             return cls(noise, StudentFactor(noise.df))
         kernels, local = [part.kernel for part in uncertainty.expansion.parts], residuals == "local"
-        if residuals in ("crossfit", "local") and len(end.outputs) > MANY_ROWS:
-            return cls._of_part(end, uncertainty, kernels, local=local)
+        crossfit, n = residuals in ("crossfit", "local"), len(end.outputs)
+        if crossfit and n > (SOME_ROWS if isinstance(end.states[-1].network.first, RidgeLayer) else MANY_ROWS):
+            return cls._of_some(end, uncertainty, kernels, local=local)
         moments = left_out_moments(uncertainty, end.states, end.inputs)
-        if residuals in ("crossfit", "local"):
-            moments = replace(moments, mean=cls._predicted(end, moments.mean))
+        if crossfit:
+            moments = replace(moments, mean=cls._predicted(end))
         return cls.of_residuals(end.outputs, moments, end.weights, (kernels, end.X) if local else None)
 
     @staticmethod
-    def _predicted(end: TrainingEnd, left_out: np.ndarray) -> np.ndarray:
-        """Out-of-sample predictions of all rows; ``left_out`` are those with every row left out of the last refit alone.
+    def _predicted(end: TrainingEnd) -> np.ndarray:
+        """Out-of-sample predictions of all rows.
 
         Better predictions of a part of the rows say by how much the residuals of all are too small.
         """
         better = None if end.predicted is None else end.predicted(end.run)
         if better is not None and not np.isnan(better).any():
             return better
-        n, run = len(end.outputs), end.run
-        loop = end.inputs, end.outputs, end.settings, end.weights
-        if n > SOME_ROWS and isinstance(end.states[-1].network.first, RidgeLayer):
-            part = part_of_many(n)
-            found = _scaled(end, left_out, cross_fitted(end.states[-1], *loop, run=run, part=part), left_out, part)
-        else:
-            found = cross_fitted(end.states[-1], *loop, regression_folds(n), run)
+        run, loop = end.run, (end.inputs, end.outputs, end.settings, end.weights)
+        found = cross_fitted(end.states[-1], *loop, regression_folds(len(end.outputs)), run)
         if better is None:
             return found
         # they are compared with those of a network that does not know this part either: more rows make residuals smaller,
         # whatever was chosen
         part = np.flatnonzero(~np.isnan(better).any(axis=1))
         alike = cross_fitted(end.states[-1], *loop, run=run.within("part"), part=part)
-        return _scaled(end, found, better, alike, part)
+        weights = None if end.weights is None else end.weights[part]
+        times = _times_larger(end.outputs[part], better[part], alike[part], weights)
+        return np.asarray(end.outputs - times * (end.outputs - found))
 
     @classmethod
-    def _of_part(
+    def _of_some(
         cls, end: TrainingEnd, uncertainty: NetworkUncertainty, kernels: Sequence[Kernel | None], *, local: bool
     ) -> Self:
-        """From a part of many rows, predicted by a network that goes on without them."""
-        part, run = part_of_many(len(end.outputs)), end.run
-        predicted = cross_fitted(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, run=run, part=part)[part]
-        X, weights = end.X[part], None if end.weights is None else end.weights[part]
-        moments = replace(uncertainty.moments(X), mean=predicted)
-        return cls.of_residuals(end.outputs[part], moments, weights, (kernels, X) if local else None)
+        """From a part of many rows, predicted by a network that goes on without them.
+
+        Where single rows can be left out of the last refit as well, from these, with residuals that are as many times larger
+        as those of the part are when it is hidden.
+        """
+        n, loop = len(end.outputs), (end.inputs, end.outputs, end.settings, end.weights)
+        part = rows = part_of_many(n)
+        predicted = cross_fitted(end.states[-1], *loop, run=end.run, part=part)[part]
+        if _leaves_out_singly(end.states[-1].network.first, n):
+            rows = left_out_rows(n, part)
+            moments = left_out_moments(uncertainty, end.states, end.inputs, rows)
+            alike = moments.mean[np.searchsorted(rows, part)]
+            weights = None if end.weights is None else end.weights[part]
+            times = _times_larger(end.outputs[part], predicted, alike, weights)
+            predicted = end.outputs[rows] - times * (end.outputs[rows] - moments.mean)
+        else:
+            moments = uncertainty.moments(end.X[rows])
+        X, weights = end.X[rows], None if end.weights is None else end.weights[rows]
+        return cls.of_residuals(end.outputs[rows], replace(moments, mean=predicted), weights, (kernels, X) if local else None)
 
     @classmethod
     def of_residuals(

@@ -134,19 +134,22 @@ class NetworkUncertainty:
         return Moments(means.mean(axis=0), parts)
 
 
-def left_out_moments(uncertainty: NetworkUncertainty, states: Sequence[IROState], inputs: Any) -> Moments:
-    """Moments of the outputs at every training row with that row left out of the first layer.
+def left_out_moments(
+    uncertainty: NetworkUncertainty, states: Sequence[IROState], inputs: Any, rows: np.ndarray | None = None
+) -> Moments:
+    """Moments of the outputs at every training row, or some of them, with that row left out of the first layer.
 
     The latent values of the other rows and the upper layers stay as they are: a row's own latent value is what ties the
     network to its own target. The mean is the last chain's, whose margin sets are known; one chain alone errs a little more
     than the mean of several. The covariances are those that new rows would have: of all chains.
     """
     firsts, chain = [state.network.first for state in states], last_chain(states)
-    fitted = np.stack([layer.mean(inputs) for layer in firsts])
-    shifts, variance = uncertainty.first.left_out(firsts[-len(chain) :], uncertainty.expansion, inputs, states[-1].latents[0])
+    fitted = np.stack([layer.mean(inputs) if rows is None else layer.mean(inputs)[rows] for layer in firsts])
+    last = firsts[-len(chain) :]
+    shifts, variance = uncertainty.first.left_out(last, uncertainty.expansion, inputs, states[-1].latents[0], rows)
     one = np.eye(variance.shape[1])
     blocks = row_blocks(len(variance), variance.shape[1] ** 2)
-    moments = _concatenated([uncertainty.averaged(fitted[:, rows], variance[rows, :, None] * one) for rows in blocks])
+    moments = _concatenated([uncertainty.averaged(fitted[:, own], variance[own, :, None] * one) for own in blocks])
     values = fitted[-len(chain) :] + np.stack(shifts)
     ends = [forward_above(state.network.uppers, own)[-1] for state, own in zip(chain, values, strict=True)]
     return replace(moments, mean=np.mean(ends, axis=0))
