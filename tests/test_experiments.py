@@ -90,7 +90,7 @@ def test_test_rows_are_judged_once_and_never_shown():
 def test_no_test_row_reaches_a_fit(monkeypatch):
     """Everything the experiment fits, searches included, sees training rows only."""
     fitted = []
-    for estimator in (KStoNetRegressor, uci_models.SameSearchSVR, uci_models.ChosenRidge):
+    for estimator in (KStoNetRegressor, uci_models.SameSearchSVR, uci_models.ChosenRidge, uci_models.ChosenSVR):
         original = estimator.fit
 
         def spy(self, X, y, *arguments, original=original, **named):
@@ -181,6 +181,12 @@ def test_the_first_call_stands_beside_the_ridge_regression_that_won_its_choice(m
     part = uci.one_split("yacht", 0, "defaults", None)
     assert part["svr_rmse"] == pytest.approx(common.rmse(Y[TEST], expected), rel=1e-6)
     assert part["chosen"] != ""
+    machine = uci_models.ChosenSVR(network).fit(X[TRAIN], Y[TRAIN])
+    theirs = SVR(kernel="precomputed", C=machine.choice["C"], epsilon=machine.choice["epsilon"], tol=1e-6)
+    theirs.fit(machine.kernel(machine.X, machine.X), machine.y_scaler.transform(Y[TRAIN, None])[machine.order, 0])
+    expected = Y[TRAIN].mean() + Y[TRAIN].std() * theirs.predict(machine.kernel(new, machine.X))
+    np.testing.assert_allclose(machine.predict(X[TEST]), expected, atol=1e-2 * Y.std())
+    assert part["machine_rmse"] == pytest.approx(common.rmse(Y[TEST], machine.predict(X[TEST])), rel=1e-6)
 
 
 def test_the_papers_c_has_the_smallest_error_on_a_ninth_of_the_training_rows(monkeypatch):
