@@ -32,12 +32,13 @@ def flats(make_flats):
 
 
 @pytest.fixture(scope="module")
-def forgeable_files(tmp_path_factory):
+def forgeable_files(tmp_path_factory, within_few_folds):
     """Descriptions and tensors of stored models, with every class of record."""
     sys.path.append(str(Path(__file__).parent / "persistence"))
     from forging import stored
 
-    return stored(tmp_path_factory.mktemp("fuzz"))
+    with within_few_folds():
+        return stored(tmp_path_factory.mktemp("fuzz"))
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,7 @@ def _few_folds():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kstonet.uncertainty.cross_fitting.FOLDS_OF_FEW", 2)
         patch.setattr("kstonet.uncertainty.cross_fitting.ITERATIONS", 2)
+        patch.setattr("kstonet.uncertainty.noise_model.FOLDS_OF_FEW", 2)
         patch.setattr("kstonet.uncertainty.logits.REPLICATES", 1)
         patch.setattr("kstonet.tuning.refits.FOLDS", 2)
         yield
@@ -58,7 +60,7 @@ def _few_folds():
 
 @pytest.fixture
 def few_folds():
-    """Left-out predictions by two folds and two iterations, and one replicate: for tests that any number of them would do for.
+    """Left-out predictions and noise by two folds, two iterations, one replicate: for tests that any number would do for.
 
     Every fit with intervals takes all of its steps, several times sooner; its intervals are rougher.
     """
