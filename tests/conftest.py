@@ -32,13 +32,12 @@ def flats(make_flats):
 
 
 @pytest.fixture(scope="module")
-def forgeable_files(tmp_path_factory, within_few_folds):
+def forgeable_files(tmp_path_factory):
     """Descriptions and tensors of stored models, with every class of record."""
     sys.path.append(str(Path(__file__).parent / "persistence"))
     from forging import stored
 
-    with within_few_folds():
-        return stored(tmp_path_factory.mktemp("fuzz"))
+    return stored(tmp_path_factory.mktemp("fuzz"))
 
 
 @pytest.fixture(scope="module")
