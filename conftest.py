@@ -1,5 +1,6 @@
 """Doctests are collected from src/; files that need an extra are left out where the extra is not installed."""
 
+import gc
 import os
 from importlib.util import find_spec
 
@@ -13,3 +14,9 @@ collect_ignore += [] if all(map(find_spec, ("typer", "rich", "pandas", "safetens
 collect_ignore += [] if find_spec("pandas") else ["src/kstonet/tables"]
 collect_ignore += ["src/kstonet/baselines.py", "src/kstonet/cli/encoding.py"]  # deprecated: importing them warns
 collect_ignore_glob = ["*conftest.py"]  # nothing to test in them, and they all have the same name
+
+
+def pytest_collection_finish():
+    """What was imported and collected stays to the end: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()

@@ -1,6 +1,7 @@
 """What tests of several parts share."""
 
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -45,13 +46,28 @@ def forged_file(tmp_path_factory):
     return tmp_path_factory.mktemp("forged") / "m.kstonet"
 
 
+@contextmanager
+def _few_folds():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kstonet.uncertainty.cross_fitting.FOLDS_OF_FEW", 2)
+        patch.setattr("kstonet.uncertainty.cross_fitting.ITERATIONS", 2)
+        patch.setattr("kstonet.uncertainty.noise_model.FOLDS_OF_FEW", 2)
+        patch.setattr("kstonet.uncertainty.logits.REPLICATES", 1)
+        patch.setattr("kstonet.tuning.refits.FOLDS", 2)
+        yield
+
+
 @pytest.fixture
-def few_folds(monkeypatch):
-    """Left-out predictions by two folds and two iterations, and one replicate: for tests that any number of them would do for.
+def few_folds():
+    """Left-out predictions and noise by two folds, two iterations, one replicate: for tests that any number would do for.
 
     Every fit with intervals takes all of its steps, several times sooner; its intervals are rougher.
     """
-    monkeypatch.setattr("kstonet.uncertainty.cross_fitting.FOLDS_OF_FEW", 2)
-    monkeypatch.setattr("kstonet.uncertainty.cross_fitting.ITERATIONS", 2)
-    monkeypatch.setattr("kstonet.uncertainty.logits.REPLICATES", 1)
-    monkeypatch.setattr("kstonet.tuning.refits.FOLDS", 2)
+    with _few_folds():
+        yield
+
+
+@pytest.fixture(scope="session")
+def within_few_folds():
+    """The same as a context, for fixtures that fit models which many tests share."""
+    return _few_folds

@@ -25,6 +25,8 @@ from kstonet.datasets import make_measurement_error  # noqa: E402
 from kstonet.problem import Problem  # noqa: E402
 from kstonet.tuning import candidates, search  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("few_folds")  # how good the results are is in the tables of the experiments
+
 
 def test_results_survive_a_kill(tmp_path):
     """The process is killed while a part runs: what was finished is there, and is not run again."""
@@ -260,7 +262,7 @@ def test_parts_without_intervals_count_for_the_means(tmp_path):
     assert "0.25 | 0.5 | 80.0 / 90.0 / 95.0 (1 of the splits) | 0.95 |" in uci.summary(results)
 
 
-def test_probabilities_of_one_simulated_set(few_folds):
+def test_probabilities_of_one_simulated_set():
     part = probabilities.one_set("smooth", 1.0, 0)
     assert 0.1 < part["paper_coverage"] < part["default_coverage"] <= 1.0
     assert 0.0 < part["paper_width"] < part["default_width"] < 1.0

@@ -31,14 +31,16 @@ def run(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def regression(tmp_path_factory, make_flats):
+def regression(tmp_path_factory, make_flats, within_few_folds):
     """A table and the model of ``kstonet fit``."""
-    return _fitted(tmp_path_factory.mktemp("regression"), make_flats(), "price")
+    with within_few_folds():
+        return _fitted(tmp_path_factory.mktemp("regression"), make_flats(), "price")
 
 
 @pytest.fixture(scope="session")
-def classification(tmp_path_factory, make_flats):
-    return _fitted(tmp_path_factory.mktemp("classification"), make_flats(), "heat")
+def classification(tmp_path_factory, make_flats, within_few_folds):
+    with within_few_folds():
+        return _fitted(tmp_path_factory.mktemp("classification"), make_flats(), "heat")
 
 
 def _fitted(folder, flats, target):

@@ -9,7 +9,7 @@ class DiedError(BaseException):
     """The end of a process, as far as a command can tell."""
 
 
-def test_a_run_that_dies_goes_on(run, tmp_path, flats, monkeypatch):
+def test_a_run_that_dies_goes_on(run, tmp_path, flats, few_folds, monkeypatch):
     table, folder = tmp_path / "flats.csv", tmp_path / "folder"
     flats.to_csv(table, index=False)
     words = ("fit", table, "--target", "price", "--max-iter", 4, "--seed")

@@ -76,7 +76,7 @@ def test_a_log_has_lines_of_the_training_only_unless_quiet(tmp_path, flats):
         _, err = fit.communicate()
     assert err.count("[training]") == 11
     assert "\r" not in err
-    with process(*words, "--quiet") as fit:
+    with process(*words, "--max-iter", 2, "--quiet") as fit:
         assert fit.communicate() == ("", "")
 
 

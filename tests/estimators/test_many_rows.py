@@ -132,18 +132,17 @@ def test_validation_rows_and_weights():
 
 
 def with_limits(monkeypatch, *names):
-    """Few rows count as some, or as many, and blocks are small."""
+    """Few rows count as some, or as many."""
     for name in names:
         for module in (cross_fitting, calibration):
             monkeypatch.setattr(module, name, 200)
-    monkeypatch.setattr(cross_fitting, "BLOCK", 16)
 
 
 def width(model):
     return np.diff(model.predict_interval(NEW)).mean()
 
 
-@pytest.mark.parametrize(("solver", "scores"), [("dense", 160), (COARSE, 80)])
+@pytest.mark.parametrize(("solver", "scores"), [("dense", 150), (COARSE, 80)])
 def test_a_part_of_many_rows_calibrates(monkeypatch, solver, scores):
     """The limits are lowered: intervals from a part of the rows are about those from all.
 

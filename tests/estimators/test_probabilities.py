@@ -114,6 +114,7 @@ def test_the_same_seed_is_the_same_answer(data, fitted):
     assert learnt(fitted("crossfit")) == same != other
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_the_number_of_threads_changes_nothing():
     """More rows than are imputed together, so that there is something to share."""
     X, y, _ = simulated(CHUNK + 100)
@@ -122,6 +123,7 @@ def test_the_number_of_threads_changes_nothing():
     assert one == two
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_new_labels_are_forgotten_by_the_model(data):
     """The replicate leaves the training as it is: what is averaged, and what a warm start resumes."""
     X, y = data
@@ -136,6 +138,7 @@ def test_new_labels_are_forgotten_by_the_model(data):
             model.fit(X, y)
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_a_fit_that_is_interrupted_forgets_what_an_earlier_one_learnt(data):
     """The penalty of an iteration after the eighth is asked for by cross-fitting only."""
     X, y = data
@@ -173,7 +176,7 @@ CASES = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:the network:UserWarning")
 def test_degenerate_data(kind, case, settings):
     X, y, weights = CASES[case]
-    model = kind(**FAST | {"max_iter": 3} | settings).fit(X, y, weights)
+    model = kind(**FAST | {"max_iter": 3, "n_imputation_steps": 3} | settings).fit(X, y, weights)
     least = 1.0 if model.calibration_floor_ is None else 0.01
     assert least <= model.calibration_temperature_ <= 100.0
     assert 1.0 <= model.logit_variance_scale_ <= 1e4
@@ -181,6 +184,7 @@ def test_degenerate_data(kind, case, settings):
     assert ((bounds >= 0.0) & (bounds <= 1.0)).all()
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_rows_of_weight_zero_in_a_kernel_matrix_do_not_count(data):
     X, y = data
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))

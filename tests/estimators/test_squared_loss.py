@@ -32,6 +32,7 @@ CONFIGURATIONS = {
 }
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.filterwarnings("ignore:the network 1-2 .* is not pyramidal")
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 @pytest.mark.parametrize("n_targets", [1, 2])
@@ -59,6 +60,7 @@ def test_saved_and_exported_models_predict_the_same(name, n_targets, tmp_path):
     np.testing.assert_allclose(outputs["mean"], mean, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_classes_are_saved_and_exported_too(tmp_path):
     pytest.importorskip("onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
@@ -74,6 +76,7 @@ def test_classes_are_saved_and_exported_too(tmp_path):
     np.testing.assert_allclose(session.run(["probabilities"], {"X": rows[60:]})[0], expected, rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("residuals", ["crossfit", "loo"])
 def test_a_precomputed_kernel_predicts_as_the_kernel_does(residuals, tmp_path, monkeypatch):
     """From the same start, which otherwise holds a little of X."""
@@ -93,6 +96,7 @@ def test_a_precomputed_kernel_predicts_as_the_kernel_does(residuals, tmp_path, m
     np.testing.assert_array_equal(again, given.predict(values[60:], return_std=True))
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("residuals", ["crossfit", "loo"])
 def test_rows_of_weight_zero_of_a_precomputed_kernel_are_not_kept(residuals):
     """They stay columns of the matrix, with neither a coefficient nor a part in the variance, whatever their targets."""
@@ -112,6 +116,7 @@ def test_rows_of_weight_zero_of_a_precomputed_kernel_are_not_kept(residuals):
     assert all(len(columns) == 50 for columns in models[0].first.columns)
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_the_seed_decides_whatever_the_number_of_jobs(monkeypatch):
     """90 rows are imputed in three chunks."""
     monkeypatch.setattr("kstonet.iro.CHUNK", 40)

@@ -75,7 +75,7 @@ def test_variances_of_log_odds_without_a_matrix():
 def test_two_hundred_classes_of_which_some_have_one_row():
     """Bounded time and memory (far less than an array of n·K² numbers), and predictions far better than chance."""
     rng = np.random.default_rng(0)
-    classes, n = 200, 800
+    classes, n = 200, 600
     centres = 2.0 * rng.normal(size=(classes, 6))
     labels = np.r_[np.arange(classes), rng.integers(0, classes // 2, size=n - classes)]  # a hundred classes of one row
     X = centres[labels] + 0.4 * rng.normal(size=(n, 6))

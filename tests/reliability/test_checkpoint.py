@@ -39,6 +39,7 @@ def dies_after(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
     monkeypatch.setattr(container, "write", dying)
 
 
+@pytest.mark.usefixtures("few_folds")  # fits die in the folds too, however many there are
 @pytest.mark.parametrize("name", [name for name in MODELS if "search" not in name])
 def test_a_fit_that_dies_after_every_second_file_ends_in_the_same_model(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

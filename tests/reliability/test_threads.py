@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import pytest
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, StoNetRegressor
 
@@ -29,6 +30,7 @@ def answers(model: Any) -> bytes:
     return bytes(np.ascontiguousarray(found).tobytes())
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_eight_threads_fit_and_predict() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

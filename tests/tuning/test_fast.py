@@ -156,7 +156,7 @@ def test_few_rows_keep_the_fixed_defaults(n):
     ],
     ids=["constant targets", "constant features", "duplicates", "scales", "heavy tails", "wide", "two targets"],
 )
-def test_degenerate_tables_give_finite_predictions(rows, targets):
+def test_degenerate_tables_give_finite_predictions(rows, targets, few_folds):
     model = KStoNetRegressor(random_state=0).fit(rows, targets)
     assert np.isfinite(model.predict_interval(rows, 0.9)).all()
 

@@ -214,13 +214,10 @@ def test_first_call_learns_where_the_noise_is(model):
     assert model.trained_.residuals == model.tuned_["residuals"] == "local"
     X, y = heteroscedastic(4000, seed=1)
     quiet, loud = X[:, 1] < -1, X[:, 1] > 1
-    covered = []
-    for seed in (None, 5, 6, 7):  # one draw of 500 rows covers a part by 0.8 to 0.96: the mean of four has a deviation of 0.025
-        drawn = model if seed is None else KStoNetRegressor(random_state=0).fit(*heteroscedastic(500, seed=seed))
-        interval = drawn.predict_interval(X, 0.9)
-        assert np.median(np.diff(interval[loud])) > 4 * np.median(np.diff(interval[quiet]))
-        covered.append([coverage(y[part], interval[part]) for part in (slice(None), quiet, loud)])
-    assert (np.abs(np.mean(covered, axis=0) - 0.9) < (0.04, 0.06, 0.06)).all(), covered
+    interval = model.predict_interval(X, 0.9)
+    assert np.median(np.diff(interval[loud])) > 4 * np.median(np.diff(interval[quiet]))
+    # One draw of 500 rows covers a part by 0.8 to 0.96; tests/long/test_conditional_coverage.py has the mean of four.
+    assert all(0.78 < coverage(y[part], interval[part]) < 0.98 for part in (slice(None), quiet, loud))
 
 
 def test_everything_that_is_said_of_a_row_goes_together(model):

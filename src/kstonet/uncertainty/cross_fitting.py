@@ -4,9 +4,10 @@ Five or ten folds, three iterations each. The first refit without a row takes th
 ones what its neighbours' latent values had learnt from it. Kernel matrix, factor and warm starts are those of the training, and
 the folds' support vector regressions are solved together, so this costs a fraction of a training. On simulated data the error
 of these predictions is that of new rows to within a few per cent, where leaving rows out of the last refit alone stays up to
-five per cent below it. Ridge regressions of more than 2,400 rows hide one part of the rows instead of all folds in turn: its
-residuals say by how much those of rows that were left out of the last refit alone are too small. On six tables of 3,000 to
-8,000 rows intervals cover as with five folds (90.6 % of 90 either way), with the same interval score to within half a per cent.
+five per cent below it. Ridge regressions of more than 1,000 rows hide one part of the rows instead of all folds in turn: its
+residuals say by how much those of rows that were left out of the last refit alone are too small. On ten tables of 1,000 and
+2,000 rows and six of 3,000 to 8,000 intervals cover as with five folds (90.0 and 90.6 % of 90 either way), with the same
+interval score to within half a per cent.
 Of many rows, those that a matrix is factored by last are left out, which costs a factor of so many rows only: on three tables
 of 12,000 to 16,000 rows interval scores are 3 % better than with the hidden part alone.
 """
@@ -20,13 +21,12 @@ from typing import Any
 import numpy as np
 
 from kstonet.checkpoint import Run
-from kstonet.gram.cholesky import BLOCK
 from kstonet.gram.factored import factor_order
 from kstonet.iro import IROSettings, IROState, iro_together
 
 FOLDS, ITERATIONS = 5, 3
 FEW_ROWS, FOLDS_OF_FEW = 1000, 10
-SOME_ROWS = 2_400  # beyond them folds of ridge regressions cost more than a part of the rows, which says as much
+SOME_ROWS = 1_000  # beyond them folds of ridge regressions cost more than a part of the rows, which says as much
 MANY_ROWS = 12_000  # beyond them a part of the rows is hidden whatever the layer is
 LEFT_OUT_ROWS = 6_000  # are left out one at a time at most: interval scores of 9,000 rows are 0.7 % worse than with all
 SHARE_OF_MANY, FEWEST_OF_MANY, MOST_OF_MANY = 10, 4_000, 20_000
@@ -44,21 +44,15 @@ def regression_folds(n: int) -> int:
 def part_of_many(n: int) -> np.ndarray:
     """The rows whose out-of-sample residuals stand for all, where there are many: a fifth to a tenth, ascending.
 
-    They are the last of those that a dense matrix is factored by, and the others fill whole blocks: without them factor and
-    diagonal of the inverse are parts of what the training had.
+    They are the last of those that a dense matrix is factored by: without them the factor is a part of what the training had.
     """
     size = min(max(n // SHARE_OF_MANY, min(FEWEST_OF_MANY, n // LARGEST_SHARE)), MOST_OF_MANY)
-    return np.sort(_last_factored(n, size))
+    return np.sort(factor_order(n)[n - size :])
 
 
 def left_out_rows(n: int, part: np.ndarray) -> np.ndarray:
     """The rows that are left out one at a time, ascending: this part and others, the last of those that are factored."""
-    return np.sort(_last_factored(n, max(len(part), min(LEFT_OUT_ROWS, n))))
-
-
-def _last_factored(n: int, size: int) -> np.ndarray:
-    """At least so many rows, the last that a dense matrix is factored by; the others fill whole blocks."""
-    return factor_order(n)[(n - size) // BLOCK * BLOCK :]
+    return np.sort(factor_order(n)[n - max(len(part), min(LEFT_OUT_ROWS, n)) :])
 
 
 def cross_fitted(
