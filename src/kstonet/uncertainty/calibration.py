@@ -109,7 +109,8 @@ class IntervalCalibration:
             return cls(noise, StudentFactor(noise.df))
         kernels, local = [part.kernel for part in uncertainty.expansion.parts], residuals == "local"
         crossfit, n = residuals in ("crossfit", "local"), len(end.outputs)
-        if crossfit and n > (SOME_ROWS if isinstance(end.states[-1].network.first, RidgeLayer) else MANY_ROWS):
+        ridge = isinstance(end.states[-1].network.first, RidgeLayer)
+        if crossfit and (n > MANY_ROWS or (ridge and n >= SOME_ROWS)):
             return cls._of_some(end, uncertainty, kernels, local=local)
         moments = left_out_moments(uncertainty, end.states, end.inputs)
         if crossfit:
