@@ -80,7 +80,7 @@ class RidgeMap:
     def diagonal(self, sample_weight: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         """Qᵢᵢ, without the rows of weight zero: a row's residual, left out of the regression, is αᵢ/Qᵢᵢ.
 
-        Of some rows, by default all; those that are last in :func:`~kstonet.gram.factored.factor_order` cost less.
+        At some ``rows``, by default all; those that are last in :func:`~kstonet.gram.factored.factor_order` cost less.
         """
         return np.asarray(np.maximum(self._system(sample_weight).diagonal(rows), self._least))
 
