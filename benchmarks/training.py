@@ -5,8 +5,13 @@
 Measures, on Gaussian rows with p = 54 and a smooth target (C = 10, epsilon = 0.01): a training of 40 iterations, 5 units, the
 seconds of its parts; the same with prediction intervals prepared; one ``sklearn.svm.SVR`` fit of the same data; one iteration
 of the published approach, which fits a scikit-learn SVR per unit to the same latent values; and the prediction of n new rows,
-means alone and with intervals; and a first call, ``KStoNetRegressor().fit(X, y)``, with its choice and its intervals. Then the
-same at n = 500 and 1,000. Ratios are what counts: run it on a quiet machine.
+means alone and with intervals. Then the same at n = 500 and 1,000. Ratios are what counts: run it on a quiet machine.
+
+    python benchmarks/training.py --squared [--out benchmarks/results/squared.json]
+
+Measures what a first call trains instead, ridge regressions in the first layer, at n = 500, 1,000, 6,000 and 10,000: twenty
+units with the choice's number of iterations, at fixed settings and with default intervals; the first call itself, with its
+choice; and one ``sklearn.svm.SVR`` fit of the same data.
 
     python benchmarks/training.py --first-calls [--out benchmarks/results/first_calls.json]
 
@@ -67,7 +72,6 @@ def measure(n: int, p: int, *, rivals: bool) -> dict[str, Any]:
     }
     row["with_intervals_s"], full = timed(lambda: KStoNetRegressor((5,), tuning="none", **settings).fit(X, y))
     row["with_loo_intervals_s"], _ = timed(lambda: KStoNetRegressor((5,), tuning="none", residuals="loo", **settings).fit(X, y))
-    row["first_call_s"], _ = timed(lambda: KStoNetRegressor(random_state=0).fit(X, y))
     new = np.random.default_rng(1).normal(size=X.shape)
     full.predict_interval(new[:2])  # the factors exist from now on
     row["predict_means_s"], _ = timed(lambda: full.predict(new))
@@ -85,9 +89,33 @@ def measure(n: int, p: int, *, rivals: bool) -> dict[str, Any]:
         )
         row["training_over_one_svr"] = seconds / row["one_svr_s"]
         row["with_intervals_over_one_svr"] = row["with_intervals_s"] / row["one_svr_s"]
-        row["first_call_over_one_svr"] = row["first_call_s"] / row["one_svr_s"]
         row["published_over_ours_per_iteration"] = row["published_iteration_s"] / row["iteration_s"]
     return row
+
+
+def measure_squared(out: Path) -> None:
+    """Trainings with a squared loss beside one scikit-learn SVR: wall seconds, and seconds of the processor."""
+    rows: list[dict[str, Any]] = []
+    fixed = KStoNetRegressor((20,), tuning="none", loss="squared", C=10.0, max_iter=6, n_average=3, random_state=0)
+    fixed.fit(*data(100, 8))  # what a process does once
+    for n, p in ((500, 8), (1000, 8), (6000, 32), (10_000, 54)):
+        X, y = data(n, p)
+        Z = (X - X.mean(axis=0)) / X.std(axis=0)
+        works = {
+            "squared": lambda X=X, y=y: fixed.fit(X, y),
+            "first_call": lambda X=X, y=y: KStoNetRegressor(random_state=0).fit(X, y),
+            "one_svr": lambda Z=Z, y=y: SVR(C=10.0, epsilon=0.01, cache_size=2000).fit(Z, y),
+        }
+        row: dict[str, Any] = {"n": n, "p": p}
+        for name, work in works.items():
+            started = time.process_time()
+            row[f"{name}_s"], _ = timed(work)
+            row[f"{name}_cpu_s"] = time.process_time() - started
+        for name in ("squared", "first_call"):
+            row[f"{name}_over_one_svr"] = row[f"{name}_s"] / row["one_svr_s"]
+        rows.append({key: round(value, 3) for key, value in row.items()})
+        print(json.dumps(rows[-1]), flush=True)
+    write_record(out, "python benchmarks/training.py --squared", rows)
 
 
 def few_rows(n: int, classes: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -115,11 +143,11 @@ def measure_first_calls(out: Path) -> None:
                     {"model": name, "n": n, "p": 8, "cpu_s": round(time.process_time() - started, 3), "wall_s": round(wall, 3)}
                 )
                 print(json.dumps(rows[-1]), flush=True)
-    record = {
-        "command": "python benchmarks/training.py --first-calls",
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "rows": rows,
-    }
+    write_record(out, "python benchmarks/training.py --first-calls", rows)
+
+
+def write_record(out: Path, command: str, rows: list[dict[str, Any]]) -> None:
+    record = {"command": command, "machine": f"{platform.machine()}, {os.cpu_count()} cores", "rows": rows}
     write_whole(out, json.dumps(record, indent=1) + "\n")
 
 
@@ -127,24 +155,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--n", type=int, default=10000)
-    parser.add_argument("--first-calls", action="store_true", help="measure first calls on few rows instead")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--first-calls", action="store_true", help="measure first calls on few rows instead")
+    instead.add_argument("--squared", action="store_true", help="measure trainings with a squared loss instead")
     arguments = parser.parse_args()
-    name = "first_calls" if arguments.first_calls else "training"
+    name = "first_calls" if arguments.first_calls else "squared" if arguments.squared else "training"
     out = arguments.out or Path(f"benchmarks/results/{name}.json")
     out.parent.mkdir(parents=True, exist_ok=True)
     if arguments.first_calls:
         measure_first_calls(out)
         return
+    if arguments.squared:
+        measure_squared(out)
+        return
     rows = []
     for n, p in ((500, 8), (1000, 8), (arguments.n, 54)):
         rows.append(measure(n, p, rivals=True))
         print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in rows[-1].items()}), flush=True)
-        record = {
-            "command": "python benchmarks/training.py",
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            "rows": rows,
-        }
-        write_whole(out, json.dumps(record, indent=1) + "\n")
+        write_record(out, "python benchmarks/training.py", rows)
 
 
 if __name__ == "__main__":
