@@ -1,7 +1,8 @@
 """Symmetric positive definite matrices of which one half is enough: Cholesky factors, their inverses, and blocks of rows.
 
 Arrays have the order of C, in which LAPACK's lower half is the upper one. Both precisions are served: float32 takes half the
-time, and is precise enough while the smallest eigenvalue (the ridge) is not small.
+time, and is precise enough while the smallest eigenvalue (the ridge) is not small. Threads do not wait for each other
+(:mod:`~kstonet.gram.unlocked`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
+
+from kstonet.gram.unlocked import call
 
 BLOCK = 128  # rows whose values stay in the cache together
 LEAF = 64  # rows of a triangle that LAPACK inverts faster than products do
@@ -31,26 +33,32 @@ def mirrored(A: np.ndarray) -> np.ndarray:
 
 def half_times(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """A·B, where A is symmetric, given by its upper half."""
-    (symm,) = get_blas_funcs(("symm",), (A, B))
-    return np.asarray(symm(1.0, A.T, B, lower=1))
+    A, B = np.ascontiguousarray(A), np.asfortranarray(B, dtype=A.dtype)
+    product = np.zeros_like(B)
+    call("symm", "L", "L", *B.shape, 1.0, A.T, B, 0.0, product)
+    return product
 
 
 def half_of_square(A: np.ndarray) -> np.ndarray:
     """The upper half of A·Aᵀ, for half of the price of a product."""
-    (syrk,) = get_blas_funcs(("syrk",), (A,))
-    return np.asarray(syrk(1.0, A.T, trans=1, lower=1).T)
+    A = np.ascontiguousarray(A)
+    square = np.zeros((len(A), len(A)), dtype=A.dtype)
+    call("syrk", "L", "T", *A.shape, 1.0, A.T, 0.0, square.T)
+    return square
 
 
 def with_squares(A: np.ndarray, B: np.ndarray, *, times: float = 1.0, squares: float = 1.0) -> np.ndarray:
     """times·A + squares·B·Bᵀ, where A is symmetric, given by its upper half, which is overwritten."""
-    (syrk,) = get_blas_funcs(("syrk",), (A, B))
-    return np.asarray(syrk(squares, B, beta=times, c=A.T, lower=1, overwrite_c=1).T)
+    A, B = np.ascontiguousarray(A), np.asfortranarray(B, dtype=A.dtype)
+    call("syrk", "L", "N", *B.shape, float(squares), B, float(times), A.T)
+    return A
 
 
 def with_products(A: np.ndarray, B: np.ndarray, C: np.ndarray, *, products: float) -> np.ndarray:
     """A + products·(B·Cᵀ + C·Bᵀ), where A is symmetric, given by its upper half, which is overwritten."""
-    (syr2k,) = get_blas_funcs(("syr2k",), (A, B, C))
-    return np.asarray(syr2k(products, B, C, beta=1.0, c=A.T, lower=1, overwrite_c=1).T)
+    A, B, C = np.ascontiguousarray(A), np.asfortranarray(B, dtype=A.dtype), np.asfortranarray(C, dtype=A.dtype)
+    call("syr2k", "L", "N", *B.shape, float(products), B, C, 1.0, A.T)
+    return A
 
 
 class CholeskyFactor:
@@ -70,9 +78,12 @@ class CholeskyFactor:
         """Factor K + ridge·I, over K where that is allowed; None where it is not positive definite in floating point."""
         A = np.ascontiguousarray(K) if overwrite else K.copy()
         A.flat[:: len(K) + 1] += ridge
-        (potrf,) = get_lapack_funcs(("potrf",), (A,))
-        L, failed = potrf(A.T, lower=1, overwrite_a=1, clean=1)
-        return None if failed else cls(L)
+        if call("potrf", "L", len(A), A.T):
+            return None
+        for rows, _ in upper_blocks(len(A)):  # the other half still has what it had
+            A[rows, rows] = np.triu(A[rows, rows])
+            A[rows.stop :, rows] = 0.0
+        return cls(A.T)
 
     def log_det(self) -> float:
         """The logarithm of the determinant."""
@@ -80,8 +91,9 @@ class CholeskyFactor:
 
     def solve(self, B: np.ndarray) -> np.ndarray:
         """A⁻¹B."""
-        (potrs,) = get_lapack_funcs(("potrs",), (self.L, B))
-        return np.asarray(potrs(self.L, B, lower=1)[0])
+        solved = np.array(B, dtype=self.L.dtype, order="F")
+        call("potrs", "L", *solved.shape, self.L, solved)
+        return solved
 
     def inverse_diagonal(self) -> np.ndarray:
         """The diagonal of A⁻¹, from the inverse of the factor alone; overwrites the factor."""
@@ -91,20 +103,19 @@ class CholeskyFactor:
     def inverse(self) -> np.ndarray:
         """The upper half of A⁻¹, in the order of C; overwrites the factor."""
         _invert(self.L)
-        (lauum,) = get_lapack_funcs(("lauum",), (self.L,))
-        return np.asarray(lauum(self.L, lower=1, overwrite_c=1)[0].T)
+        call("lauum", "L", len(self.L), self.L)
+        return self.L.T
 
 
 def _invert(L: np.ndarray) -> None:
     """A lower triangle by halves, in place: LAPACK's own inverse of a triangle is twice as slow."""
     n = len(L)
     if n <= LEAF:
-        (trtri,) = get_lapack_funcs(("trtri",), (L,))
-        L[:] = trtri(L, lower=1)[0]
+        call("trtri", "L", "N", n, L)
         return
     first, second = slice(0, n // 2), slice(n // 2, n)
     _invert(L[first, first])
     _invert(L[second, second])
-    (trmm,) = get_blas_funcs(("trmm",), (L,))
-    below = trmm(-1.0, L[second, second], L[second, first], lower=1)
-    L[second, first] = trmm(1.0, L[first, first], below, side=1, lower=1, overwrite_b=1)
+    below = L[second, first]
+    call("trmm", "L", "L", "N", "N", *below.shape, -1.0, L[second, second], below)
+    call("trmm", "R", "L", "N", "N", *below.shape, 1.0, L[first, first], below)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -220,18 +221,20 @@ def automatic_choice(
         found = feature_machine(more, start, first) if isinstance(start, Family) else along_gradients(more, start)
         return None if found is None else most.turned(found[0]).judge(found[1])
 
-    pool = [*best, *each(on_most, finalists)]
+    pool, works = [*best, *each(on_most, finalists)], list[Callable[[], Candidate | None]]()
     euclidean = [one for one in (*learned, *axes) if not one.family.absolute]
     if euclidean and p <= MOST_FEATURES_TURNED:
         machines = [FAMILIES[name] for name in (MACHINES if thorough else MACHINES[:1]) if name in kernels]
-        pool += each(along, [euclidean[0], *machines])
+        starts: list[Candidate | Family] = [euclidean[0], *machines]
+        works += [partial(along, start) for start in starts]
     if many and len(openings) > 1:  # features as the best single candidate does not see them
 
         def seen_otherwise(other: Opening) -> Candidate | None:
             rows, all_rows = (other.rows.take(order[:size]) for size in (MORE_ROWS, MOST_ROWS))
             return all_rows.judge(rows.learned(other.guide, "evidence", NEXT_STEPS))
 
-        pool += each(seen_otherwise, [one for one in openings if one is not opening])
+        works += [partial(seen_otherwise, one) for one in openings if one is not opening]
+    pool += each(lambda work: work(), works)
     return _stacked(chosen, greedy_stack(pool, most, PICKS, together))
 
 
