@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from kstonet.gram.unlocked import call
+from kstonet.gram.unlocked import Matrix, call
 
 
 @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-12), (np.float32, 1e-5)])
@@ -15,25 +15,27 @@ def test_parts_of_a_matrix_are_worked_on_in_place(dtype, atol):
     whole = np.asfortranarray(rng.normal(size=(9, 8)).astype(dtype))
     before = whole.astype(np.float64)
     part, triangle = whole[2:6, 5:8], np.asfortranarray(np.tril(rng.normal(size=(4, 4))).astype(dtype))
-    assert call("trmm", "L", "L", "N", "N", *part.shape, -2.0, triangle, part) == 0
+    assert call("trmm", "L", "L", "N", "N", *part.shape, -2.0, Matrix.of(triangle), Matrix.of(part)) == 0
+    assert Matrix.of(whole).part(slice(2, 6), slice(5, 8)) == Matrix.of(part)
     before[2:6, 5:8] = -2.0 * triangle.astype(np.float64) @ before[2:6, 5:8]
     np.testing.assert_allclose(whole, before, atol=atol)
 
 
 def test_lapack_says_where_a_matrix_is_not_positive_definite():
-    assert call("potrf", "L", 3, np.asfortranarray(np.diag([1.0, -1.0, 1.0]))) == 2
+    assert call("potrf", "L", 3, Matrix.of(np.asfortranarray(np.diag([1.0, -1.0, 1.0])))) == 2
 
 
 def test_single_columns_and_empty_matrices():
     solved = np.array([[2.0], [8.0]], order="F")
-    assert call("potrs", "L", 2, 1, np.asfortranarray(np.diag([1.0, 2.0])), solved) == 0
+    factor = np.asfortranarray(np.diag([1.0, 2.0]))
+    assert call("potrs", "L", 2, 1, Matrix.of(factor), Matrix.of(solved)) == 0
     assert solved[:, 0].tolist() == [2.0, 2.0]
-    assert call("potrf", "L", 0, np.empty((0, 0), order="F")) == 0
+    assert call("potrf", "L", 0, Matrix.of(np.empty((0, 0), order="F"))) == 0
 
 
 def test_arrays_in_another_order_are_refused():
     with pytest.raises(ValueError, match="order of Fortran"):
-        call("potrf", "L", 3, np.eye(3)[:, ::-1].copy()[:2].repeat(2, axis=1))
+        Matrix.of(np.ones((2, 3)))
 
 
 def test_other_threads_go_on_in_the_meantime():
@@ -42,8 +44,9 @@ def test_other_threads_go_on_in_the_meantime():
     ends = []
 
     def work():
+        own = A.copy(order="F")
         begun = time.perf_counter()
-        call("potrf", "L", len(A), A.copy(order="F"))
+        call("potrf", "L", len(own), Matrix.of(own))
         ends.append((begun, time.perf_counter()))
 
     def seen():

@@ -8,18 +8,25 @@ time, and is precise enough while the smallest eigenvalue (the ridge) is not sma
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
-from kstonet.gram.unlocked import call
+from kstonet.gram.unlocked import Matrix, call
 
 BLOCK = 128  # rows whose values stay in the cache together
-LEAF = 64  # rows of a triangle that LAPACK inverts faster than products do
+LEAF = 100  # rows of a triangle that LAPACK inverts faster than products do
 
 
 def upper_blocks(n: int) -> Iterator[tuple[slice, slice]]:
     """Rows and columns of the blocks that cover the upper half of a matrix, the diagonal included."""
     return ((slice(begin, begin + BLOCK), slice(begin, n)) for begin in range(0, n, BLOCK))
+
+
+@cache
+def _below(n: int) -> np.ndarray:
+    """Whether a place is below the diagonal."""
+    return np.tri(n, k=-1, dtype=bool)
 
 
 def mirrored(A: np.ndarray) -> np.ndarray:
@@ -35,7 +42,7 @@ def half_times(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """A·B, where A is symmetric, given by its upper half."""
     A, B = np.ascontiguousarray(A), np.asfortranarray(B, dtype=A.dtype)
     product = np.zeros_like(B)
-    call("symm", "L", "L", *B.shape, 1.0, A.T, B, 0.0, product)
+    call("symm", "L", "L", *B.shape, 1.0, Matrix.of(A.T), Matrix.of(B), 0.0, Matrix.of(product))
     return product
 
 
@@ -43,21 +50,21 @@ def half_of_square(A: np.ndarray) -> np.ndarray:
     """The upper half of A·Aᵀ, for half of the price of a product."""
     A = np.ascontiguousarray(A)
     square = np.zeros((len(A), len(A)), dtype=A.dtype)
-    call("syrk", "L", "T", *A.shape, 1.0, A.T, 0.0, square.T)
+    call("syrk", "L", "T", *A.shape, 1.0, Matrix.of(A.T), 0.0, Matrix.of(square.T))
     return square
 
 
 def with_squares(A: np.ndarray, B: np.ndarray, *, times: float = 1.0, squares: float = 1.0) -> np.ndarray:
     """times·A + squares·B·Bᵀ, where A is symmetric, given by its upper half, which is overwritten."""
     A, B = np.ascontiguousarray(A), np.asfortranarray(B, dtype=A.dtype)
-    call("syrk", "L", "N", *B.shape, float(squares), B, float(times), A.T)
+    call("syrk", "L", "N", *B.shape, float(squares), Matrix.of(B), float(times), Matrix.of(A.T))
     return A
 
 
 def with_products(A: np.ndarray, B: np.ndarray, C: np.ndarray, *, products: float) -> np.ndarray:
     """A + products·(B·Cᵀ + C·Bᵀ), where A is symmetric, given by its upper half, which is overwritten."""
     A, B, C = np.ascontiguousarray(A), np.asfortranarray(B, dtype=A.dtype), np.asfortranarray(C, dtype=A.dtype)
-    call("syr2k", "L", "N", *B.shape, float(products), B, C, 1.0, A.T)
+    call("syr2k", "L", "N", *B.shape, float(products), Matrix.of(B), Matrix.of(C), 1.0, Matrix.of(A.T))
     return A
 
 
@@ -67,7 +74,7 @@ class CholeskyFactor:
     Parameters
     ----------
     L : ndarray of shape (n, n)
-        In LAPACK's order: lower, with zeros above the diagonal.
+        In LAPACK's order: lower; what is above the diagonal does not matter.
     """
 
     def __init__(self, L: np.ndarray) -> None:
@@ -78,12 +85,7 @@ class CholeskyFactor:
         """Factor K + ridge·I, over K where that is allowed; None where it is not positive definite in floating point."""
         A = np.ascontiguousarray(K) if overwrite else K.copy()
         A.flat[:: len(K) + 1] += ridge
-        if call("potrf", "L", len(A), A.T):
-            return None
-        for rows, _ in upper_blocks(len(A)):  # the other half still has what it had
-            A[rows, rows] = np.triu(A[rows, rows])
-            A[rows.stop :, rows] = 0.0
-        return cls(A.T)
+        return None if call("potrf", "L", len(A), Matrix.of(A.T)) else cls(A.T)
 
     def log_det(self) -> float:
         """The logarithm of the determinant."""
@@ -92,30 +94,35 @@ class CholeskyFactor:
     def solve(self, B: np.ndarray) -> np.ndarray:
         """A⁻¹B."""
         solved = np.array(B, dtype=self.L.dtype, order="F")
-        call("potrs", "L", *solved.shape, self.L, solved)
+        call("potrs", "L", *solved.shape, Matrix.of(self.L), Matrix.of(solved))
         return solved
 
     def inverse_diagonal(self) -> np.ndarray:
         """The diagonal of A⁻¹, from the inverse of the factor alone; overwrites the factor."""
-        _invert(self.L)
-        return np.asarray(np.einsum("ij,ij->i", self.L.T, self.L.T))
+        _invert(Matrix.of(self.L))
+        half, diagonal = self.L.T, np.empty(len(self.L), dtype=self.L.dtype)
+        for rows, columns in upper_blocks(len(half)):
+            own = half[rows, columns]
+            np.copyto(own[:, : len(own)], 0.0, where=_below(len(own)))
+            diagonal[rows] = np.einsum("ij,ij->i", own, own)
+        return diagonal
 
     def inverse(self) -> np.ndarray:
         """The upper half of A⁻¹, in the order of C; overwrites the factor."""
-        _invert(self.L)
-        call("lauum", "L", len(self.L), self.L)
+        _invert(Matrix.of(self.L))
+        call("lauum", "L", len(self.L), Matrix.of(self.L))
         return self.L.T
 
 
-def _invert(L: np.ndarray) -> None:
+def _invert(L: Matrix) -> None:
     """A lower triangle by halves, in place: LAPACK's own inverse of a triangle is twice as slow."""
-    n = len(L)
+    n = L.rows
     if n <= LEAF:
         call("trtri", "L", "N", n, L)
         return
     first, second = slice(0, n // 2), slice(n // 2, n)
-    _invert(L[first, first])
-    _invert(L[second, second])
-    below = L[second, first]
-    call("trmm", "L", "L", "N", "N", *below.shape, -1.0, L[second, second], below)
-    call("trmm", "R", "L", "N", "N", *below.shape, 1.0, L[first, first], below)
+    upper, lower, below = L.part(first, first), L.part(second, second), L.part(second, first)
+    _invert(upper)
+    _invert(lower)
+    call("trmm", "L", "L", "N", "N", below.rows, below.columns, -1.0, lower, below)
+    call("trmm", "R", "L", "N", "N", below.rows, below.columns, 1.0, upper, below)

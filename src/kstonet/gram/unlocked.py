@@ -8,8 +8,8 @@ matrix are worked on in place, where the wrappers would copy them.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
@@ -34,16 +34,45 @@ def _letter(letter: str) -> Any:
     return ctypes.byref(ctypes.c_char(letter.encode()))
 
 
-def call(name: str, *arguments: str | int | float | np.ndarray) -> int:
-    """Call a routine, without the letter of its precision: that is the arrays'.
+@lru_cache(4096)
+def _integer(value: int, kind: type) -> Any:
+    return ctypes.byref(kind(value))
+
+
+class Matrix(NamedTuple):
+    """An array in the order of Fortran, by what its routines need of it."""
+
+    address: int
+    rows: int
+    columns: int
+    leading: int  # from one column to the next, in numbers
+    single: bool
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> Matrix:
+        """An array, or a part of one, in float32 or float64; it has to outlive the matrix."""
+        rows, columns = array.shape
+        if rows > 1 and array.strides[0] != array.itemsize:
+            raise ValueError("the array does not have the order of Fortran.")
+        leading = max(1, rows, array.strides[1] // array.itemsize if columns > 1 else 0)
+        return cls(array.ctypes.data, rows, columns, leading, array.dtype == np.float32)
+
+    def part(self, rows: slice, columns: slice) -> Matrix:
+        """Some rows and columns, whose first and last are given."""
+        address = self.address + (4 if self.single else 8) * (rows.start + self.leading * columns.start)
+        return Matrix(address, rows.stop - rows.start, columns.stop - columns.start, self.leading, self.single)
+
+
+def call(name: str, *arguments: str | int | float | Matrix) -> int:
+    """Call a routine, without the letter of its precision: that is the matrices'.
 
     Parameters
     ----------
     name : str
         For example "potrf".
     *arguments
-        In the order of the routine: letters, integers, numbers, and arrays in the order of Fortran or parts of such arrays,
-        each of which stands for its leading dimension as well.
+        In the order of the routine: letters, integers, numbers, and matrices, each of which stands for its leading dimension as
+        well; the last one is a matrix.
 
     Returns
     -------
@@ -54,31 +83,26 @@ def call(name: str, *arguments: str | int | float | np.ndarray) -> int:
     --------
     >>> import numpy as np
     >>> L = np.array([[4.0, 2.0], [2.0, 5.0]], order="F")
-    >>> call("potrf", "L", 2, L), L[:, 0].tolist(), float(L[1, 1])
+    >>> call("potrf", "L", 2, Matrix.of(L)), L[:, 0].tolist(), float(L[1, 1])
     (0, [2.0, 1.0], 2.0)
     """
-    single = next(each for each in arguments if isinstance(each, np.ndarray)).dtype == np.float32
+    single = arguments[-1].single  # type: ignore[union-attr]
     routine, count, integer = _routine(("s" if single else "d") + name)
-    number = ctypes.c_float if single else ctypes.c_double
-    info = integer(0)
+    number: Any = ctypes.c_float if single else ctypes.c_double
     given: list[Any] = []
     for each in arguments:
-        if isinstance(each, str):
+        kind = type(each)
+        if kind is Matrix:
+            given += (each.address, _integer(each.leading, integer))  # type: ignore[union-attr]
+        elif kind is str:
             given.append(_letter(each))
-        elif isinstance(each, int):
-            given.append(ctypes.byref(integer(each)))
-        elif isinstance(each, float):
+        elif kind is float:
             given.append(ctypes.byref(number(each)))
         else:
-            given += [each.ctypes.data, ctypes.byref(integer(_leading(each)))]
-    routine(*given, *[ctypes.byref(info)] * (count - len(given)))
+            given.append(_integer(each, integer))
+    if len(given) == count:
+        routine(*given)
+        return 0
+    info = integer(0)
+    routine(*given, ctypes.byref(info))
     return int(info.value)
-
-
-def _leading(matrix: np.ndarray) -> int:
-    """From one column to the next, in numbers."""
-    rows, columns = matrix.shape
-    between: int = matrix.strides[1] // matrix.itemsize
-    if rows > 1 and matrix.strides[0] != matrix.itemsize:
-        raise ValueError("the array does not have the order of Fortran.")
-    return int(max(1, rows, between if columns > 1 else 0))
