@@ -143,15 +143,8 @@ def _machines(results: Results) -> str:
         rows = [row for row in _parts(results, name, "defaults") if "machine_rmse" in row]
         if rows:
             own, machine = ([row[field] for row in rows] for field in ("rmse", "machine_rmse"))
-            paired = f"{stats.ttest_rel(own, machine).pvalue:.2g}" if len(rows) > 1 else ""
-            cells = [
-                name,
-                str(len(rows)),
-                _with_error(own),
-                _with_error(machine),
-                f"{np.mean(own) / np.mean(machine):.3f}",
-                paired,
-            ]
+            ratio = f"{np.mean(own) / np.mean(machine):.3f}"
+            cells = [name, str(len(rows)), _with_error(own), _with_error(machine), ratio, _paired(own, machine)]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) if len(lines) > 2 else ""
 
@@ -201,10 +194,13 @@ def _with_error(values: list[float]) -> str:
     return f"{np.mean(values):.4g} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.2g}"
 
 
+def _paired(own: list[float], other: list[float]) -> str:
+    return f"{stats.ttest_rel(own, other).pvalue:.2g}" if len(own) > 1 else ""
+
+
 def _line(name: str, column: str, rows: list[dict[str, Any]]) -> str:
     own, svr = [row["rmse"] for row in rows], [row["svr_rmse"] for row in rows]
-    paired = f"{stats.ttest_rel(own, svr).pvalue:.2g}" if len(rows) > 1 else ""
-    cells = [name, column, str(len(rows)), _with_error(own), _with_error(svr), paired]
+    cells = [name, column, str(len(rows)), _with_error(own), _with_error(svr), _paired(own, svr)]
     judged = [row for row in rows if "coverage" in row]  # files may hold means only
     if not judged:
         return "| " + " | ".join([*cells, *["–"] * 5]) + " |"

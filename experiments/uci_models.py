@@ -122,6 +122,14 @@ class ChosenRidge:
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> ChosenRidge:
         """On the training rows."""
+        target, ridge = self._prepared(X, y)
+        self.choice = {"kernel": self.kernel, "ridge": ridge}
+        coef, self.intercept = RidgeMap(make_gram(self.X, self.kernel), ridge).solve(target, None)
+        self.coef = coef[:, 0]
+        return self
+
+    def _prepared(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+        """The standardised target and the best kernel's ridge; keeps the rows and the kernel."""
         self.order = np.random.default_rng(0).permutation(len(X))[:RIDGE_ROWS]
         self.x_scaler, self.y_scaler = StandardScaler().fit(X), StandardScaler().fit(y[:, None])
         self.X, target = self.x_scaler.transform(X[self.order]), self.y_scaler.transform(y[self.order, None])
@@ -132,10 +140,7 @@ class ChosenRidge:
             return np.inf if fit is None else fit.score
 
         self.kernel, ridge = min(self.pairs, key=left_out)
-        self.choice = {"kernel": self.kernel, "ridge": ridge}
-        coef, self.intercept = RidgeMap(make_gram(self.X, self.kernel), ridge).solve(target, None)
-        self.coef = coef[:, 0]
-        return self
+        return target, ridge
 
     predict = predict_expansion
 
@@ -145,8 +150,7 @@ class ChosenSVR(ChosenRidge):
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> ChosenSVR:
         """On the training rows, after a search on at most ``SEARCHED_ROWS`` of them."""
-        super().fit(X, y)
-        target = self.y_scaler.transform(y[self.order, None])
+        target, _ = self._prepared(X, y)
         grid = np.array(list(product(SVR_C, SVR_EPSILON)))
         few = min(len(self.X), SEARCHED_ROWS)
         fitted, looked = np.split(np.arange(few), [few - few // 5])

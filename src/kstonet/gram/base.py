@@ -101,6 +101,9 @@ class Gram(Protocol):
         ...
 
 
+EVERY_ROW = slice(None)
+
+
 class DiagonalSolver(Protocol):
     """Applies (K + diag(ridges))⁻¹, nearly; the caller refines with products."""
 
@@ -108,7 +111,7 @@ class DiagonalSolver(Protocol):
         """The inverse applied to every row."""
         ...
 
-    def diagonal(self, rows: np.ndarray | None = None) -> np.ndarray:
+    def diagonal(self, rows: np.ndarray | slice = EVERY_ROW) -> np.ndarray:
         """The diagonal of the inverse at some rows, by default all; zero for rows that take no part."""
         ...
 

@@ -8,7 +8,6 @@ as fast as multiplying by an explicit inverse, which would cost twice the factor
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -86,7 +85,6 @@ class BlockedCholesky:
         self._L = A
         self._spans = [(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
         self._inverses = []
-        self._whole: BlockedCholesky | None = None
         whole = n <= LAPACK_UP_TO
         if whole:
             # A is C-ordered: LAPACK sees Aᵀ = A, and its upper factor U is our L, in place.
@@ -127,43 +125,28 @@ class BlockedCholesky:
         return X
 
     def inverse_diagonal(self, last: int) -> np.ndarray:
-        """The last entries of the diagonal of A⁻¹: column sums of squares of L⁻¹, which is zero above the diagonal."""
-        n = len(self._L)
-        if last == n:
-            return np.asarray(self._squares.sum(axis=0))
-        begin = (n - last) // BLOCK * BLOCK
-        return np.asarray(self._column_squares(begin).sum(axis=0)[-last:])
-
-    def leading(self, size: int) -> BlockedCholesky:
-        """The factor of the first rows and columns, which is a part of this one; nothing is copied."""
-        part = object.__new__(BlockedCholesky)
-        part._whole, part._L = self, self._L[:size, :size]
-        part._spans = [(start, min(stop, size)) for start, stop in self._spans if start < size]
-        own = zip(part._spans, self._inverses[: len(part._spans)], strict=True)
-        part._inverses = [inverse[: stop - start, : stop - start] for (start, stop), inverse in own]
-        return part
-
-    @cached_property
-    def _squares(self) -> np.ndarray:
-        """Those of all columns. The first rows have those of the whole."""
-        n = len(self._L)
-        if self._whole is not None and n % BLOCK == 0:
-            return self._whole._squares[: n // BLOCK, :n]
-        return self._column_squares(0)
-
-    def _column_squares(self, first: int) -> np.ndarray:
-        """Sums of squares within the columns of L⁻¹ from the first of a block on, for every block of rows: (blocks, columns).
+        """The last entries of the diagonal of A⁻¹: column sums of squares of L⁻¹.
 
         Some columns at a time are made, which are zero above their own rows.
         """
         L, n = self._L, len(self._L)
-        squares = np.zeros((len(self._spans), n - first))
+        first = (n - last) // BLOCK * BLOCK
+        diagonal = np.zeros(n - first)
         for begin in range(first, n, COLUMNS):
             columns = np.eye(n - begin, min(COLUMNS, n - begin), dtype=L.dtype)
-            for block, ((start, stop), inverse) in enumerate(zip(self._spans, self._inverses, strict=True)):
+            for (start, stop), inverse in zip(self._spans, self._inverses, strict=True):
                 if start >= begin:
                     own = columns[start - begin : stop - begin]
                     own -= L[start:stop, begin:start] @ columns[: start - begin]
                     own[:] = inverse @ own
-                    squares[block, begin - first : begin - first + COLUMNS] = np.einsum("ij,ij->j", own, own)
-        return squares
+                    diagonal[begin - first : begin - first + COLUMNS] += np.einsum("ij,ij->j", own, own)
+        return diagonal[-last:]
+
+    def leading(self, size: int) -> BlockedCholesky:
+        """The factor of the first rows and columns, which is a part of this one; nothing is copied."""
+        part = object.__new__(BlockedCholesky)
+        part._L = self._L[:size, :size]
+        part._spans = [(start, min(stop, size)) for start, stop in self._spans if start < size]
+        own = zip(part._spans, self._inverses[: len(part._spans)], strict=True)
+        part._inverses = [inverse[: stop - start, : stop - start] for (start, stop), inverse in own]
+        return part

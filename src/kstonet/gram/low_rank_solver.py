@@ -18,6 +18,7 @@ import numpy as np
 
 from kstonet._arrays import Array, astype, contiguous, in_kind_of, like, low_precision, namespace, to_numpy, widened, zeros
 from kstonet.gram.algebra import lower_factor, regularised_inverse, solve_factored, solve_lower
+from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.cholesky import with_jitter
 
 LOW_PRECISION_FROM = 3e-6  # ridge over the size of a block from which float32 holds its inverse well enough to correct with
@@ -84,9 +85,9 @@ class RegularisedSolver:
         out[:, self._order] = solved.T
         return in_kind_of(rows, out)
 
-    def diagonal(self, rows: np.ndarray | None = None) -> np.ndarray:
+    def diagonal(self, rows: np.ndarray | slice = EVERY_ROW) -> np.ndarray:
         """The diagonal of the inverse at some rows, by default all; zero for rows that take no part."""
-        return self._diagonal if rows is None else self._diagonal[rows]
+        return np.asarray(self._diagonal[rows])
 
     @cached_property
     def _diagonal(self) -> np.ndarray:

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from kstonet.gram.base import EVERY_ROW
+
 
 class SolverOfRows(ABC):
     """(K + diag(ridges))⁻¹ on the rows with finite ridges.
@@ -28,15 +30,17 @@ class SolverOfRows(ABC):
         out[:, self._seen] = self._applied(rows[:, self._seen])
         return out
 
-    def diagonal(self, rows: np.ndarray | None = None) -> np.ndarray:
+    def diagonal(self, rows: np.ndarray | slice = EVERY_ROW) -> np.ndarray:
         """The diagonal of the inverse at some rows, by default all; zero for rows that take no part."""
-        wanted = np.ones(len(self._seen), dtype=bool) if rows is None else np.isin(self._seen, rows)
-        last = len(wanted) - int(wanted.argmax()) if wanted.any() else 0
+        asked = np.zeros(len(self._ridges), dtype=bool)
+        asked[rows] = True
+        places = np.flatnonzero(asked[self._seen])
+        last = len(self._seen) - int(places[0]) if len(places) else 0
         if last > len(self._known):
             self._known = self._own_diagonal(last)
         out = np.zeros(len(self._ridges))
         out[self._seen[len(self._seen) - len(self._known) :]] = self._known
-        return out if rows is None else out[rows]
+        return np.asarray(out[rows])
 
     @abstractmethod
     def _applied(self, own: np.ndarray) -> np.ndarray:

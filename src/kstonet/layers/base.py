@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.expansion import Expansion
 from kstonet.layers.moments import Moments
 
@@ -117,7 +118,12 @@ class FirstLayerUncertainty(Protocol):
         ...
 
     def left_out(
-        self, layers: Sequence[Any], expansion: Expansion, inputs: Any, outputs: np.ndarray, rows: np.ndarray | None = None
+        self,
+        layers: Sequence[Any],
+        expansion: Expansion,
+        inputs: Any,
+        outputs: np.ndarray,
+        rows: np.ndarray | slice = EVERY_ROW,
     ) -> tuple[Sequence[np.ndarray], np.ndarray]:
         """What leaving a training row out of the refit does to the values at that row, for some ``rows`` or all.
 

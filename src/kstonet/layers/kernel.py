@@ -10,6 +10,7 @@ import numpy as np
 
 from kstonet._arrays import namespace, to_numpy
 from kstonet.gram import Gram, StructuredGram
+from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.expansion import Expansion
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 from kstonet.solvers.svr import solve_svr
@@ -271,9 +272,9 @@ class KernelLayer:
 
         return values
 
-    def left_out_shifts(self, spans: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def left_out_shifts(self, spans: np.ndarray, rows: np.ndarray | slice = EVERY_ROW) -> np.ndarray:
         """What leaving a row out of the refit changes at that row, with the margin sets held fixed: -coef·S²."""
-        return np.asarray(-(self.coef.T if rows is None else self.coef.T[rows]) * spans)
+        return np.asarray(-self.coef.T[rows] * spans)
 
     def uncertainty(
         self, expansion: Expansion, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None

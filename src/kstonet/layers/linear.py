@@ -10,6 +10,7 @@ import numpy as np
 
 from kstonet._records import storable
 from kstonet.gram import Gram
+from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.blocks import row_blocks
 from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.layers.dense import DenseLayer
@@ -40,11 +41,10 @@ class LinearUncertainty:
         expansion: Expansion,
         inputs: np.ndarray,
         outputs: np.ndarray,
-        rows: np.ndarray | None = None,
+        rows: np.ndarray | slice = EVERY_ROW,
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """The leverage formulas, with those of the last layer for all of them."""
-        if rows is not None:
-            inputs, outputs = inputs[rows], outputs[rows]
+        inputs, outputs = inputs[rows], outputs[rows]
         used = inputs[:, expansion.parts[0].used]
         fitted = used @ self.regression.weights.T + self.regression.intercept
         variance = np.diagonal(self.covariance(used, [used]), axis1=1, axis2=2)

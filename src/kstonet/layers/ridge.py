@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.expansion import Expansion
 from kstonet.layers.kernel import UnitGroup, functions_at
 from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
@@ -173,12 +174,12 @@ class RidgeLayer:
 
         return values
 
-    def left_out_shifts(self, spans: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def left_out_shifts(self, spans: np.ndarray, rows: np.ndarray | slice = EVERY_ROW) -> np.ndarray:
         """What leaving a row out of the refit changes at that row, shape (n, units): ridge·α/w - α/Qᵢᵢ."""
-        coef = _solved(self.coef).T if rows is None else _solved(self.coef).T[rows]
+        coef = _solved(self.coef).T[rows]
         shifts = np.zeros_like(coef)
         for group, ridge in zip(self.groups, self.maps, strict=True):
-            ridges = ridge.row_ridges if rows is None else ridge.row_ridges[rows]
+            ridges = ridge.row_ridges[rows]
             change = ridges - 1.0 / ridge.diagonal(rows=rows)
             change[np.isinf(ridges)] = 0.0  # these are left out already
             shifts[:, group.units] = coef[:, group.units] * change[:, None]

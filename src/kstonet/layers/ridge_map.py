@@ -13,7 +13,7 @@ import numpy as np
 
 from kstonet._arrays import to_numpy
 from kstonet.gram import DenseGram, Gram, RegularisedGram
-from kstonet.gram.base import DiagonalSolver
+from kstonet.gram.base import EVERY_ROW, DiagonalSolver
 from kstonet.gram.inverted import InvertedSolver
 
 ACCURACY = 1e-6  # of A⁻¹1: what it leaves over
@@ -77,7 +77,7 @@ class RidgeMap:
             self._systems[key] = _System(self.gram, ridges, solver or _new_solver(self.gram, ridges))
         return self._systems[key]
 
-    def diagonal(self, sample_weight: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
+    def diagonal(self, sample_weight: np.ndarray | None = None, rows: np.ndarray | slice = EVERY_ROW) -> np.ndarray:
         """Qᵢᵢ, without the rows of weight zero: a row's residual, left out of the regression, is αᵢ/Qᵢᵢ.
 
         At some ``rows``, by default all; those that are last in :func:`~kstonet.gram.factored.factor_order` cost less.
@@ -128,9 +128,8 @@ class _System:
             solved, before = solved + self.solver.solve(left), size
         return solved
 
-    def diagonal(self, rows: np.ndarray | None) -> np.ndarray:
-        ones = self._ones if rows is None else self._ones[rows]
-        return np.asarray(self.solver.diagonal(rows) - ones**2 / self._ones.sum())
+    def diagonal(self, rows: np.ndarray | slice) -> np.ndarray:
+        return np.asarray(self.solver.diagonal(rows) - self._ones[rows] ** 2 / self._ones.sum())
 
     def regress(self, targets: np.ndarray) -> Regression:
         rows = np.where(self.seen, targets.T, 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 from kstonet._arrays import Array, to_numpy
 from kstonet._records import storable
 from kstonet.gram import Gram, StructuredGram
+from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.layers.margin import MarginFactor, thinned
 
@@ -103,11 +104,15 @@ class MarginUncertainty:
         return np.asarray(variance[:, :, None] * np.eye(variance.shape[1]))
 
     def left_out(
-        self, layers: Sequence[Any], expansion: Expansion, inputs: Any, outputs: np.ndarray, rows: np.ndarray | None = None
+        self,
+        layers: Sequence[Any],
+        expansion: Expansion,
+        inputs: Any,
+        outputs: np.ndarray,
+        rows: np.ndarray | slice = EVERY_ROW,
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """The change of every row's values without that row, and S², shape (n, m)."""
-        spans = self.spans(layers[-1])
-        spans = spans if rows is None else spans[rows]
+        spans = self.spans(layers[-1])[rows]
         return [layer.left_out_shifts(spans, rows) for layer in layers], spans
 
     def spans(self, layer: Any) -> np.ndarray:

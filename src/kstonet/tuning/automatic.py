@@ -221,7 +221,8 @@ def automatic_choice(
         found = feature_machine(more, start, first) if isinstance(start, Family) else along_gradients(more, start)
         return None if found is None else most.turned(found[0]).judge(found[1])
 
-    pool, works = [*best, *each(on_most, finalists)], list[Callable[[], Candidate | None]]()
+    pool = [*best, *each(on_most, finalists)]
+    works: list[Callable[[], Candidate | None]] = []
     euclidean = [one for one in (*learned, *axes) if not one.family.absolute]
     if euclidean and p <= MOST_FEATURES_TURNED:
         machines = [FAMILIES[name] for name in (MACHINES if thorough else MACHINES[:1]) if name in kernels]

@@ -55,8 +55,9 @@ def _leaves_out_singly(first: Any, n: int) -> bool:
     return isinstance(first, RidgeLayer) and (n <= MANY_ROWS or all(isinstance(one.gram, DenseGram) for one in first.groups))
 
 
-def _times_larger(outputs: np.ndarray, better: np.ndarray, alike: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """How many times larger than those of ``alike`` predictions (n, k) the residuals of the ``better`` ones are, (k,)."""
+def _times_larger(end: TrainingEnd, part: np.ndarray, better: np.ndarray, alike: np.ndarray) -> np.ndarray:
+    """How many times larger than those of ``alike`` predictions of a part the residuals of the ``better`` ones are, (k,)."""
+    outputs, weights = end.outputs[part], None if end.weights is None else end.weights[part]
     if weights is not None and not weights.any():
         return np.ones(outputs.shape[1])
     sizes = [np.average(np.abs(outputs - mean), axis=0, weights=weights) for mean in (better, alike)]
@@ -134,8 +135,7 @@ class IntervalCalibration:
         # whatever was chosen
         part = np.flatnonzero(~np.isnan(better).any(axis=1))
         alike = cross_fitted(end.states[-1], *loop, run=run.within("part"), part=part)
-        weights = None if end.weights is None else end.weights[part]
-        times = _times_larger(end.outputs[part], better[part], alike[part], weights)
+        times = _times_larger(end, part, better[part], alike[part])
         return np.asarray(end.outputs - times * (end.outputs - found))
 
     @classmethod
@@ -153,9 +153,7 @@ class IntervalCalibration:
         if _leaves_out_singly(end.states[-1].network.first, n):
             rows = left_out_rows(n, part)
             moments = left_out_moments(uncertainty, end.states, end.inputs, rows)
-            alike = moments.mean[np.searchsorted(rows, part)]
-            weights = None if end.weights is None else end.weights[part]
-            times = _times_larger(end.outputs[part], predicted, alike, weights)
+            times = _times_larger(end, part, predicted, moments.mean[np.searchsorted(rows, part)])
             predicted = end.outputs[rows] - times * (end.outputs[rows] - moments.mean)
         else:
             moments = uncertainty.moments(end.X[rows])

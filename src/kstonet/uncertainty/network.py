@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kstonet._records import storable
+from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.blocks import row_blocks
 from kstonet.gram.expansion import Expansion
 from kstonet.iro import IROState
@@ -135,7 +136,7 @@ class NetworkUncertainty:
 
 
 def left_out_moments(
-    uncertainty: NetworkUncertainty, states: Sequence[IROState], inputs: Any, rows: np.ndarray | None = None
+    uncertainty: NetworkUncertainty, states: Sequence[IROState], inputs: Any, rows: np.ndarray | slice = EVERY_ROW
 ) -> Moments:
     """Moments of the outputs at every training row, or some of them, with that row left out of the first layer.
 
@@ -144,7 +145,7 @@ def left_out_moments(
     than the mean of several. The covariances are those that new rows would have: of all chains.
     """
     firsts, chain = [state.network.first for state in states], last_chain(states)
-    fitted = np.stack([layer.mean(inputs) if rows is None else layer.mean(inputs)[rows] for layer in firsts])
+    fitted = np.stack([layer.mean(inputs)[rows] for layer in firsts])
     last = firsts[-len(chain) :]
     shifts, variance = uncertainty.first.left_out(last, uncertainty.expansion, inputs, states[-1].latents[0], rows)
     one = np.eye(variance.shape[1])
