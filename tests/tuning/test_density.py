@@ -30,7 +30,7 @@ def error(choice):
 
 
 def test_structure_that_few_rows_do_not_show_is_found():
-    found = at_density(WIDE, X, Y, None, 0)
+    found = at_density(WIDE, X, Y, None)
     assert found.kernel.length_scale[0] < 0.7
     assert error(found) < 0.05 < 0.5 < error(WIDE)
     assert "density of all rows" in found.reason
@@ -39,28 +39,28 @@ def test_structure_that_few_rows_do_not_show_is_found():
 
 def test_widths_that_were_given_stay():
     given = Choice((RBF(length_scale=(0.2,), gamma=0.5),), (30.0,), (1.0,), (1.0,), True, [], "few rows")
-    found = at_density(given, X, Y, None, 0, widths=False)
+    found = at_density(given, X, Y, None, widths=False)
     assert found.kernel == given.kernel
     assert found.ridges[0] < given.ridges[0]
     assert error(found) < error(given)
 
 
 def test_what_is_good_already_stays():
-    good = at_density(WIDE, X, Y, None, 0)
-    again = at_density(good, X, Y, None, 1)
+    good = at_density(WIDE, X, Y, None)
+    again = at_density(good, X, Y, None)
     assert error(again) < 1.1 * error(good)
     nothing = Choice(WIDE.kernels, (1e3,), (1.0,), (1.0,), False, [], "no signal")
-    assert at_density(nothing, X, Y, None, 0) is nothing
+    assert at_density(nothing, X, Y, None) is nothing
 
 
 def test_the_result_does_not_depend_on_the_threads():
-    one, two = (at_density(WIDE, X, Y, np.ones(N), 0, n_jobs=n_jobs) for n_jobs in (1, 2))
+    one, two = (at_density(WIDE, X, Y, np.ones(N), n_jobs=n_jobs) for n_jobs in (1, 2))
     assert one.kernels == two.kernels
     assert one.noises == two.noises
 
 
 def test_neighbourhoods_are_those_of_the_kernel():
-    place = neighbourhoods(WIDE.kernel, X, Y, np.arange(N) + 1.0, 0)[0]
+    place = neighbourhoods(WIDE.kernel, X, Y, np.arange(N) + 1.0)[0]
     assert len(place.X) == len(place.weights) == ROWS
     inside = (X[:, 0] >= place.X.min()) & (X[:, 0] <= place.X.max())
     assert inside.sum() == pytest.approx(ROWS, abs=2)  # an interval of the line
@@ -80,10 +80,10 @@ def test_shares_belong_to_their_kernels():
     """Kernels that were chosen together keep their order, whichever is best where rows are dense."""
     kernels = (RBF(length_scale=(1.0,)), Laplacian(length_scale=(0.1,)))
     together = Choice(kernels, (0.1, 0.1), (1.0, 1.0), (0.3, 0.3), True, [], shares=(0.75, 0.25))
-    found = at_density(together, X, Y, None, 0)
+    found = at_density(together, X, Y, None)
     assert [type(kernel) for kernel in found.kernels] == [RBF, Laplacian]
     assert found.shares == (0.75, 0.25)
-    alone = at_density(replace(together, shares=()), X, Y, None, 0)
+    alone = at_density(replace(together, shares=()), X, Y, None)
     assert alone.noises == tuple(sorted(alone.noises))
 
 

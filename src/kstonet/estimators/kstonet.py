@@ -175,7 +175,7 @@ class BaseKStoNet(BaseStoNet):
             return Choice({name: fixed[name] for name in asked}, {"reason": reason, "table": []})
         given = {name: getattr(self, name) for name in FIXED}
         thorough = self.tuning == "thorough"
-        found = fast_choice(problem, given, seed=seed, thorough=thorough, n_jobs=self.n_jobs)
+        found = fast_choice(problem, given, thorough=thorough, n_jobs=self.n_jobs)
         noise = {"residuals": "local"} if "residuals" in asked else {}
         return Choice(found.parameters | noise, {"reason": found.reason, "table": found.table})
 

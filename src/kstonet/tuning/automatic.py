@@ -35,6 +35,7 @@ from kstonet.tuning.heavy_tails import heavy_tails, telling
 from kstonet.tuning.judging import Candidate, Rows, best_of_families
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import ridge_fit
+from kstonet.tuning.spread import spread_order
 from kstonet.tuning.stacking import greedy_stack
 from kstonet.tuning.stationary import FAMILIES, Family
 from kstonet.tuning.views import View
@@ -73,7 +74,6 @@ def automatic_choice(
     X: np.ndarray,
     Y: np.ndarray,
     weights: np.ndarray | None = None,
-    seed: int = 0,
     *,
     loss: LeftOutLogLoss | None = None,
     kernels: Sequence[str] = tuple(FAMILIES),
@@ -92,8 +92,6 @@ def automatic_choice(
         Standardised targets; indicators of classes, standardised.
     weights : ndarray of shape (n,), optional
         Weights of the rows; rows of weight zero do not take part.
-    seed : int
-        Seed of the choice of rows.
     loss : LeftOutLogLoss, optional
         Judges the candidates by the log loss of left-out classes, where the columns are indicators of classes.
     kernels : sequence of str
@@ -124,7 +122,7 @@ def automatic_choice(
     if weights is not None:
         every = every.take(np.flatnonzero(weights > 0))
     n, p = every.X.shape
-    order = np.random.default_rng(seed).permutation(n)
+    order = spread_order(every.Y)
     table: list[dict[str, Any]] = []
 
     def each(work: Callable[[Any], Candidate | None], items: Iterable[Any]) -> list[Candidate]:

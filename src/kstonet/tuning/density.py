@@ -16,6 +16,7 @@ from joblib import Parallel, delayed
 from kstonet.gram import Kernel
 from kstonet.tuning.choice import Choice
 from kstonet.tuning.screening_ridge import RidgeFit, ridge_fit
+from kstonet.tuning.spread import spread_order
 
 NEIGHBOURHOODS, ROWS = 6, 800
 WIDTH, RIDGE = 0.6, 1.0 / 3.0  # factors of a step
@@ -51,7 +52,6 @@ def at_density(
     X: np.ndarray,
     Y: np.ndarray,
     weights: np.ndarray | None,
-    seed: int,
     *,
     widths: bool = True,
     n_jobs: int | None = None,
@@ -64,8 +64,6 @@ def at_density(
         From fewer rows.
     X, Y, weights : ndarray
         All rows, standardised, of positive weight.
-    seed : int
-        Seed of the neighbourhoods.
     widths : bool, default=True
         Whether widths may change, or ridges alone.
     n_jobs : int, optional
@@ -77,7 +75,7 @@ def at_density(
     """
     if not choice.signal:
         return choice
-    places = neighbourhoods(choice.kernel, X, Y, weights, seed)
+    places = neighbourhoods(choice.kernel, X, Y, weights)
     threads = None if n_jobs is None else min(n_jobs, len(places))  # each keeps some of the memory that it has freed
 
     def judged(kernel: Kernel, ridge: float) -> Judged:
@@ -110,10 +108,10 @@ def at_density(
 
 
 def neighbourhoods(
-    kernel: Kernel, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, seed: int
+    kernel: Kernel, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
 ) -> Sequence[Neighbourhood]:
-    """Rows around some random ones: those with the largest kernel values."""
-    centres = np.random.default_rng([seed, 2]).permutation(len(X))[:NEIGHBOURHOODS]
+    """Rows around some with different targets: those with the largest kernel values."""
+    centres = spread_order(Y)[:NEIGHBOURHOODS]
     found = []
     for values in np.asarray(kernel(X, X[centres])).T:
         near = np.argsort(-values, kind="stable")[:ROWS]

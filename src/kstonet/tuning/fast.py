@@ -27,6 +27,7 @@ from kstonet.tuning.density import at_density
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import best_ridge
 from kstonet.tuning.shared_unit import with_shared_unit
+from kstonet.tuning.spread import spread_order
 from kstonet.tuning.stationary import FAMILIES
 
 DENSER = 2_400  # rows from which they are so much denser than those of a choice that width and ridge are judged anew
@@ -59,7 +60,7 @@ class FastChoice:
 
 
 def fast_choice(
-    problem: Problem, given: dict[str, Any], *, seed: int, thorough: bool = False, n_jobs: int | None = None
+    problem: Problem, given: dict[str, Any], *, thorough: bool = False, n_jobs: int | None = None
 ) -> FastChoice:
     """Choose the parameters that are None.
 
@@ -70,8 +71,6 @@ def fast_choice(
     given : dict
         The estimator's ``kernel``, ``gamma``, ``length_scale``, ``C``, ``loss``, ``epsilon``, ``hidden_layer_sizes``,
         ``max_iter`` and ``n_average``; None is to be chosen.
-    seed : int
-        Seed of the choice of rows.
     thorough : bool
         As in :func:`~kstonet.tuning.automatic.automatic_choice`.
     n_jobs : int, optional
@@ -90,7 +89,7 @@ def fast_choice(
     >>> X = np.random.default_rng(0).normal(size=(120, 3))
     >>> problem = Problem.of(Rows(X, np.sin(2 * X[:, 0])), NumericTargets)
     >>> names = ("kernel", "gamma", "length_scale", "C", "loss", "epsilon", "hidden_layer_sizes", "max_iter", "n_average")
-    >>> found = fast_choice(problem, dict.fromkeys(names), seed=0)
+    >>> found = fast_choice(problem, dict.fromkeys(names))
     >>> found.parameters["loss"], found.parameters["hidden_layer_sizes"]
     ('squared', (20,))
     """
@@ -100,7 +99,7 @@ def fast_choice(
     columns = problem.targets.judged(problem.outputs, problem.weights)
     with _libraries().limit(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
         threads = 1 if len(columns) <= ONE_THREAD_UP_TO else cpu_count()
-        found = _kernels(problem, columns, given, seed, thorough, threads if n_jobs is None else n_jobs)
+        found = _kernels(problem, columns, given, thorough, threads if n_jobs is None else n_jobs)
     own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
     shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
     loss, sizes = shape["loss"], shape["hidden_layer_sizes"]
@@ -165,7 +164,7 @@ def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, class_
 
 
 def _kernels(
-    problem: Problem, columns: np.ndarray, given: dict[str, Any], seed: int, thorough: bool, n_jobs: int
+    problem: Problem, columns: np.ndarray, given: dict[str, Any], thorough: bool, n_jobs: int
 ) -> Choice | None:
     """The kernels and their ridges; None where every unit was given its own."""
     kernel, gamma, length_scale = given["kernel"], given["gamma"], given["length_scale"]
@@ -177,10 +176,10 @@ def _kernels(
         options: dict[str, Any] = {"loss": loss, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
         classes = isinstance(problem.targets, ClassTargets)
         options |= {"together": kernels_together(problem.grams, classes=classes, thorough=thorough), "directions": not classes}
-        found = automatic_choice(problem.X, columns, problem.weights, seed, **options)
+        found = automatic_choice(problem.X, columns, problem.weights, **options)
         if loss is not None:
-            found = with_shared_unit(problem, columns, loss, found, names, seed)
-        return _at_density(found, problem, columns, seed, n_jobs, widths=True)
+            found = with_shared_unit(problem, columns, loss, found, names)
+        return _at_density(found, problem, columns, n_jobs, widths=True)
     made = [
         make_kernel(
             name,
@@ -191,10 +190,10 @@ def _kernels(
         )
         for name in names
     ]
-    return _at_density(_judged(made, problem, columns, seed), problem, columns, seed, n_jobs, widths=False)
+    return _at_density(_judged(made, problem, columns), problem, columns, n_jobs, widths=False)
 
 
-def _at_density(found: Choice, problem: Problem, columns: np.ndarray, seed: int, n_jobs: int, *, widths: bool) -> Choice:
+def _at_density(found: Choice, problem: Problem, columns: np.ndarray, n_jobs: int, *, widths: bool) -> Choice:
     """Where there are more rows than the choice has seen, with widths and ridges for so many.
 
     The judge is a squared error, which says less of classes: there, only where rows are many more than the choice has seen.
@@ -202,7 +201,7 @@ def _at_density(found: Choice, problem: Problem, columns: np.ndarray, seed: int,
     enough = DENSER_CLASSES if isinstance(problem.targets, ClassTargets) else DENSER
     if len(problem.X) <= enough or problem.rows.pairwise:
         return found
-    return at_density(found, problem.X, columns, problem.weights, seed, widths=widths, n_jobs=n_jobs)
+    return at_density(found, problem.X, columns, problem.weights, widths=widths, n_jobs=n_jobs)
 
 
 def _log_loss(problem: Problem, columns: np.ndarray) -> LeftOutLogLoss | None:
@@ -213,9 +212,9 @@ def _log_loss(problem: Problem, columns: np.ndarray) -> LeftOutLogLoss | None:
     return LeftOutLogLoss.of(targets, problem.outputs, columns, problem.weights)
 
 
-def _judged(kernels: list[Kernel], problem: Problem, columns: np.ndarray, seed: int) -> Choice:
+def _judged(kernels: list[Kernel], problem: Problem, columns: np.ndarray) -> Choice:
     """Kernels whose widths were given, by the leave-one-out error of their best ridge."""
-    rows = np.random.default_rng(seed).permutation(len(columns))[:MOST_ROWS]
+    rows = spread_order(columns)[:MOST_ROWS]
     weights = None if problem.weights is None else problem.weights[rows]
     X, loss = problem.X[rows], _log_loss(problem, columns)
     loss = None if loss is None else loss.take(rows)

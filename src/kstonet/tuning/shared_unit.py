@@ -26,6 +26,7 @@ from kstonet.tuning.choice import Choice
 from kstonet.tuning.judging import Candidate, Rows
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, best_ridge, ridge_fit
+from kstonet.tuning.spread import spread_order
 from kstonet.tuning.stationary import FAMILIES, Family
 
 TRIED = ("rbf", "matern52")
@@ -35,7 +36,7 @@ LEAST_RANGE = 1.5  # ratio of the largest to the smallest spread; below it, the 
 
 
 def with_shared_unit(
-    problem: Problem, columns: np.ndarray, loss: LeftOutLogLoss, found: Choice, names: tuple[str, ...], seed: int
+    problem: Problem, columns: np.ndarray, loss: LeftOutLogLoss, found: Choice, names: tuple[str, ...]
 ) -> Choice:
     """The choice, or a kernel in the unit that the features share, or half way to it, whichever has the smallest log loss.
 
@@ -51,8 +52,6 @@ def with_shared_unit(
         The automatic choice.
     names : tuple of str
         The families to choose from.
-    seed : int
-        Seed of the choice of rows.
 
     Returns
     -------
@@ -61,7 +60,7 @@ def with_shared_unit(
     spread = problem.scaler.scale
     if not found.signal:
         return found
-    order = np.random.default_rng(seed).permutation(len(columns))
+    order = spread_order(columns)
     every = Rows(problem.X, columns, problem.weights, loss)
     few, more, most = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS, MOST_ROWS))
     families = [FAMILIES[name] for name in TRIED if name in names]
