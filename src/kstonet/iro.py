@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
 from kstonet.imputation.base import Latents
 from kstonet.imputation.chain import MOST_SHRINKS, ChainSettings, Draw, run_chain
 from kstonet.network import Network
 from kstonet.noise import automatic_noise
+from kstonet.threads import in_threads
 
 Schedule = float | str | Sequence[Any] | Callable[[int], Any]
 CHUNK = 2048  # observations drawn together: their arrays stay in the cache
@@ -122,8 +123,8 @@ def impute(
     if len(chunks) == 1:
         draws = [draw(0, chunks[0])]
     else:
-        tasks = (delayed(draw)(k, rows) for k, rows in enumerate(chunks))
-        draws = list(Parallel(n_jobs=settings.n_jobs, prefer="threads")(tasks))
+        n_jobs = None if settings.n_jobs is None else effective_n_jobs(settings.n_jobs)
+        draws = in_threads(lambda k: draw(k, chunks[k]), range(len(chunks)), n_jobs)
     if any(each.gave_up for each in draws):
         warnings.warn(
             f"the imputation diverged {MOST_SHRINKS + 1} times, with steps down to step_size/{4**MOST_SHRINKS}; the latent "

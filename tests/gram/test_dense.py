@@ -4,7 +4,7 @@ from scipy.linalg import solve
 from scipy.linalg.lapack import dpotri
 
 from kstonet._words import readable_bytes
-from kstonet.gram import DenseGram, Gram, GramTooLargeError, cholesky, make_kernel
+from kstonet.gram import DenseGram, Gram, GramTooLargeError, make_kernel
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError
 from kstonet.gram.memory import available_memory
 from kstonet.gram.pivoted import LowRankSolver, PivotedCholesky
@@ -19,15 +19,12 @@ def rbf_gram(n, p, **options):
 
 @pytest.mark.parametrize("n", [1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("lapack_up_to", [0, 12_000], ids=["by blocks", "whole"])
-def test_blocked_cholesky_solves(n, dtype, lapack_up_to, monkeypatch):
-    monkeypatch.setattr(cholesky, "LAPACK_UP_TO", lapack_up_to)
+def test_blocked_cholesky_solves(n, dtype):
     A = RNG.normal(size=(n, n))
     A = (A @ A.T / n + np.eye(n)).astype(dtype)
     rows = RNG.normal(size=(3, n))
     factor, accuracy = BlockedCholesky(A.copy()), 1e-4 if dtype == np.float32 else 1e-10
     assert np.abs(factor.solve(rows) @ A.astype(np.float64) - rows).max() < accuracy
-    monkeypatch.setattr(cholesky, "COLUMNS", 2 * BLOCK)  # several groups of columns
     for size in {n, n - n // 3, n // BLOCK * BLOCK or n}:
         part, corner = factor.leading(size), A[:size, :size].astype(np.float64)
         assert np.abs(part.solve(rows[:, :size]) @ corner - rows[:, :size]).max() < accuracy
@@ -37,11 +34,12 @@ def test_blocked_cholesky_solves(n, dtype, lapack_up_to, monkeypatch):
             np.testing.assert_allclose(part.inverse_diagonal(last), np.diagonal(inverse)[-last:], rtol=accuracy)
 
 
-@pytest.mark.parametrize("lapack_up_to", [0, 12_000])
-def test_blocked_cholesky_refuses_indefinite(lapack_up_to, monkeypatch):
-    monkeypatch.setattr(cholesky, "LAPACK_UP_TO", lapack_up_to)
-    with pytest.raises(NotPositiveDefiniteError):
-        BlockedCholesky(-np.eye(4))
+@pytest.mark.parametrize(("n", "bad"), [(4, 0), (4, 3), (2 * BLOCK, BLOCK + 5), (5 * BLOCK, 5 * BLOCK - 1)])
+def test_blocked_cholesky_names_the_first_bad_pivot(n, bad):
+    A = np.eye(n)
+    A[bad, bad] = -1.0
+    with pytest.raises(NotPositiveDefiniteError, match=f"pivot {bad + 1} of {n} "):
+        BlockedCholesky(A)
 
 
 def test_sub_solves_of_a_singular_matrix():

@@ -12,6 +12,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -42,6 +43,7 @@ from kstonet.observers import EarlyStopping, Ends, Observer, Progress
 from kstonet.problem import Problem, Rows
 from kstonet.settings import FirstLayerSettings, TrainingSettings, layer_sizes
 from kstonet.targets import TargetsKind
+from kstonet.threads import single_threaded
 from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
@@ -221,7 +223,9 @@ class BaseStoNet(
                 if validation is not None:
                     problem = problem.with_validation(validation)
                 watching = [ends, publisher, *self._observers(settings, resumption), *observers]
-                trained = train(problem, settings, watching, resumption, run, predicted)
+                dense = plan is not None and plan.solver == "dense" and device is None
+                with single_threaded() if dense else nullcontext():  # whose products are shared out by our own threads
+                    trained = train(problem, settings, watching, resumption, run, predicted)
                 if plan is not None and trained.plan is not None:
                     trained = replace(trained, plan=replace(trained.plan, bytes=plan.bytes))
                 if settings.chosen:

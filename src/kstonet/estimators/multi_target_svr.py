@@ -17,6 +17,7 @@ from kstonet.estimators.weights import validated_weights
 from kstonet.gram import Gram, Kernel, make_gram, make_kernel
 from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.solvers.svr import solve_svr
+from kstonet.threads import single_threaded
 from kstonet.solvers.svr_solution import SVRProgress, SVRSolution
 
 
@@ -215,7 +216,7 @@ class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, Regre
         targets = np.ascontiguousarray(y.T) if y.ndim == 2 else y[None, :].copy()
         if previous is not None and previous.coef.shape != targets.shape:
             previous = None
-        with within_range():
+        with within_range(), single_threaded():
             if self._gram is None:
                 self._gram = make_gram(self._X_fit, self.kernel_, solver="dense", dtype=self.dtype, max_memory=self.max_memory)
             self.solution_ = solution = solve_svr(

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+
+from kstonet.gram.triangles import factor
+from kstonet.gram.unlocked import Matrix, call
+from kstonet.threads import in_threads, pieces
 
 BLOCK = 512
 COLUMNS = 4 * BLOCK  # of an inverted factor that are made at once
-# LAPACK's potrf, handed the whole matrix, was seen to crash inside OpenBLAS at n = 20,000 with two threads. Above this size the
-# factor is built block by block, at two thirds of LAPACK's speed.
-LAPACK_UP_TO = 12_000
 
 Found = TypeVar("Found")
 
@@ -65,11 +65,6 @@ def with_jitter(factor: Callable[[float], Found | None], scale: float, powers: r
     raise NotPositiveDefiniteError(failure)
 
 
-def _require_positive(info: int, before: int, n: int) -> None:
-    if info != 0:
-        raise NotPositiveDefiniteError(f"pivot {before + info} of {n} is not positive")
-
-
 class BlockedCholesky:
     """Factor ``A = L Lᵀ`` in place and solve for stacked rows.
 
@@ -80,28 +75,19 @@ class BlockedCholesky:
     """
 
     def __init__(self, A: np.ndarray) -> None:
-        potrf, trtri = get_lapack_funcs(("potrf", "trtri"), (A,))
-        n = A.shape[0]
+        n = len(A)
+        bad = factor(Matrix.of(A.T), "U")  # LAPACK, which expects the order of Fortran, sees the upper triangle
+        if bad:
+            raise NotPositiveDefiniteError(f"pivot {bad} of {n} is not positive")
         self._L = A
-        self._spans = [(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
-        self._inverses = []
-        whole = n <= LAPACK_UP_TO
-        if whole:
-            # A is C-ordered: LAPACK sees Aᵀ = A, and its upper factor U is our L, in place.
-            _, info = potrf(A.T, lower=0, overwrite_a=1, clean=0)
-            _require_positive(info, 0, n)
-        for start, stop in self._spans:
-            corner = np.tril(A[start:stop, start:stop])
-            if not whole:  # left-looking by block columns, one large product each
-                if start:
-                    A[start:, start:stop] -= A[start:, :start] @ A[start:stop, :start].T
-                corner, info = potrf(A[start:stop, start:stop], lower=1, clean=1)
-                _require_positive(info, start, n)
-                A[start:stop, start:stop] = corner
-            inverse = np.ascontiguousarray(trtri(corner, lower=1)[0])
-            self._inverses.append(inverse)
-            if not whole:
-                A[stop:, start:stop] = A[stop:, start:stop] @ inverse.T
+        self._spans = [(block.start, block.stop) for block in pieces(0, n, BLOCK)]
+
+        def inverse(span: tuple[int, int]) -> np.ndarray:
+            corner = np.tril(A[slice(*span), slice(*span)])
+            call("trtri", "U", "N", len(corner), Matrix.of(corner.T))
+            return corner
+
+        self._inverses = in_threads(inverse, self._spans)
 
     @property
     def nbytes(self) -> int:
@@ -110,18 +96,21 @@ class BlockedCholesky:
 
     def solve(self, rows: np.ndarray) -> np.ndarray:
         """Return X with ``X A = rows`` (A symmetric, so every row is solved for)."""
-        L = self._L
+        L, n = self._L, len(self._L)
         X = rows.astype(L.dtype)
+
+        def reduce(part: np.ndarray, factor: np.ndarray, begin: int, end: int) -> None:
+            def piece(columns: slice) -> None:
+                X[:, columns] -= part @ factor[:, columns]
+
+            in_threads(piece, pieces(begin, end))
+
         for (start, stop), inverse in zip(self._spans, self._inverses, strict=True):
-            part = X[:, start:stop]
-            if start:
-                part = part - X[:, :start] @ L[start:stop, :start].T
-            X[:, start:stop] = part @ inverse.T
+            X[:, start:stop] = part = X[:, start:stop] @ inverse.T
+            reduce(part, L[:, start:stop].T, stop, n)
         for (start, stop), inverse in zip(reversed(self._spans), reversed(self._inverses), strict=True):
-            part = X[:, start:stop] @ inverse
-            X[:, start:stop] = part
-            if start:
-                X[:, :start] -= part @ L[start:stop, :start]
+            X[:, start:stop] = part = X[:, start:stop] @ inverse
+            reduce(part, L[start:stop], 0, start)
         return X
 
     def inverse_diagonal(self, last: int) -> np.ndarray:
@@ -130,17 +119,21 @@ class BlockedCholesky:
         Some columns at a time are made, which are zero above their own rows.
         """
         L, n = self._L, len(self._L)
-        first = (n - last) // BLOCK * BLOCK
-        diagonal = np.zeros(n - first)
-        for begin in range(first, n, COLUMNS):
-            columns = np.eye(n - begin, min(COLUMNS, n - begin), dtype=L.dtype)
+
+        def sums_of_squares(own: slice) -> np.ndarray:
+            begin = own.start
+            columns = np.eye(n - begin, own.stop - begin, dtype=L.dtype)
+            found = np.zeros(own.stop - begin)
             for (start, stop), inverse in zip(self._spans, self._inverses, strict=True):
                 if start >= begin:
-                    own = columns[start - begin : stop - begin]
-                    own -= L[start:stop, begin:start] @ columns[: start - begin]
-                    own[:] = inverse @ own
-                    diagonal[begin - first : begin - first + COLUMNS] += np.einsum("ij,ij->j", own, own)
-        return diagonal[-last:]
+                    block = columns[start - begin : stop - begin]
+                    block -= L[start:stop, begin:start] @ columns[: start - begin]
+                    block[:] = inverse @ block
+                    found += np.einsum("ij,ij->j", block, block)
+            return found
+
+        first = (n - last) // BLOCK * BLOCK
+        return np.concatenate(in_threads(sums_of_squares, pieces(first, n, BLOCK), most=COLUMNS // BLOCK))[-last:]
 
     def leading(self, size: int) -> BlockedCholesky:
         """The factor of the first rows and columns, which is a part of this one; nothing is copied."""

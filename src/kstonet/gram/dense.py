@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,10 @@ from kstonet.gram.inverted import INVALID, JITTERS, InvertedSolver
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.memory import DEFAULT_FRACTION, available_memory, require_memory
 from kstonet.gram.pivoted import LEFT_OUT, LowRankSolver, PivotedCholesky
+from kstonet.threads import in_threads
 
 MIXED_PRECISION_FROM = 2000  # rows; below it a float64 factor costs milliseconds
+BLOCKS_AT_ONCE = 4  # which bounds their memory
 LARGEST_INVERSE = 2_400  # rows up to which a ridge regression inverts the matrix; more are factored
 PRECISE = 0.05  # of a right-hand side: what float32 may leave over; the inverse's diagonal is right to 0.3 % then
 
@@ -74,6 +76,7 @@ class DenseGram:
     """
 
     largest_inverse = LARGEST_INVERSE
+    block = BLOCK // 2  # rows that a thread takes at a time
 
     def __init__(self, X: Array, kernel: Kernel, *, dtype: str = "float64", max_memory: float | None = None) -> None:
         if dtype not in ("float64", "float32"):
@@ -142,7 +145,8 @@ class DenseGram:
         """Fill the lower triangle block by block and mirror it: half the exponentials, exact symmetry."""
         X, xp = self._X, namespace(self._X)
         K = zeros(X, (self.n, self.n), self.dtype)
-        for rows in row_blocks(self.n, self.n, most=1024):
+
+        def fill(rows: slice) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # said below, in words
                 block = self.kernel(X[rows], X[: rows.stop])
             if not xp.isfinite(block).all():
@@ -151,6 +155,8 @@ class DenseGram:
             K[: rows.start, rows] = K[rows, : rows.start].T
             square = K[rows, rows]
             K[rows, rows] = xp.tril(square) + xp.tril(square, -1).T
+
+        self._each(fill, row_blocks(self.n, self.n, most=self.block))
         everyone = xp.arange(self.n)
         K[everyone, everyone] = astype(self.kernel.diagonal(X), self.dtype)
         return K
@@ -182,11 +188,18 @@ class DenseGram:
             work[...] = self._matrix
         else:
             indices = xp.asarray(chosen)
-            for rows in row_blocks(size, self.n):
+
+            def fill(rows: slice) -> None:
                 work[rows] = self._matrix[indices[rows]][:, indices]
+
+            self._each(fill, row_blocks(size, self.n, most=self.block))
         everyone = xp.arange(size)
         work[everyone, everyone] += like(work, shift)
         return work
+
+    @staticmethod
+    def _each(work: Callable[[slice], None], blocks: Iterable[slice]) -> None:
+        in_threads(work, blocks, most=BLOCKS_AT_ONCE)
 
     def _cholesky(self, work: Array) -> Any:
         return BlockedCholesky(work)
@@ -197,12 +210,13 @@ class DenseGram:
 
     def product(self, rows: Array) -> Array:
         """K applied to every row of ``rows`` (m, n)."""
-        if rows.dtype == self.dtype:
-            return rows @ self._matrix
         # A float32 matrix is widened block by block: the product is exact for the stored matrix, at bounded memory.
         out = zeros(rows, tuple(rows.shape))
-        for block in row_blocks(self.n, self.n):
-            out[:, block] = rows @ astype(self._matrix[block], rows.dtype).T
+
+        def fill(block: slice) -> None:
+            out[:, block] = rows @ astype(self._matrix[block], rows.dtype).T  # K is symmetric
+
+        self._each(fill, row_blocks(self.n, self.n, most=self.block))
         return out
 
     def shifted(self, shift: float) -> _Shifted:

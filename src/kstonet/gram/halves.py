@@ -12,10 +12,11 @@ from functools import cache
 
 import numpy as np
 
+from kstonet.gram.triangles import factor, invert, square
 from kstonet.gram.unlocked import Matrix, call
+from kstonet.threads import in_threads, pieces
 
 BLOCK = 128  # rows whose values stay in the cache together
-LEAF = 100  # rows of a triangle that LAPACK inverts faster than products do
 
 
 def upper_blocks(n: int) -> Iterator[tuple[slice, slice]]:
@@ -36,6 +37,17 @@ def mirrored(A: np.ndarray) -> np.ndarray:
         corner[:] = np.triu(corner) + np.triu(corner, 1).T
         A[rows.stop :, rows] = A[rows, rows.stop :].T
     return A
+
+
+def symmetric_product(rows: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """rows·A, where A is symmetric and both halves are there."""
+    out = np.empty((len(rows), len(A)), dtype=np.result_type(rows, A))
+
+    def fill(block: slice) -> None:
+        out[:, block] = rows @ A[block].T
+
+    in_threads(fill, pieces(0, len(A)))
+    return out
 
 
 def half_times(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -85,7 +97,7 @@ class CholeskyFactor:
         """Factor K + ridge·I, over K where that is allowed; None where it is not positive definite in floating point."""
         A = np.ascontiguousarray(K) if overwrite else K.copy()
         A.flat[:: len(K) + 1] += ridge
-        return None if call("potrf", "L", len(A), Matrix.of(A.T)) else cls(A.T)
+        return None if factor(Matrix.of(A.T), "L") else cls(A.T)
 
     def log_det(self) -> float:
         """The logarithm of the determinant."""
@@ -99,7 +111,7 @@ class CholeskyFactor:
 
     def inverse_diagonal(self) -> np.ndarray:
         """The diagonal of A⁻¹, from the inverse of the factor alone; overwrites the factor."""
-        _invert(Matrix.of(self.L))
+        invert(Matrix.of(self.L))
         half, diagonal = self.L.T, np.empty(len(self.L), dtype=self.L.dtype)
         for rows, columns in upper_blocks(len(half)):
             own = half[rows, columns]
@@ -109,20 +121,6 @@ class CholeskyFactor:
 
     def inverse(self) -> np.ndarray:
         """The upper half of A⁻¹, in the order of C; overwrites the factor."""
-        _invert(Matrix.of(self.L))
-        call("lauum", "L", len(self.L), Matrix.of(self.L))
+        invert(Matrix.of(self.L))
+        square(Matrix.of(self.L))
         return self.L.T
-
-
-def _invert(L: Matrix) -> None:
-    """A lower triangle by halves, in place: LAPACK's own inverse of a triangle is twice as slow."""
-    n = L.rows
-    if n <= LEAF:
-        call("trtri", "L", "N", n, L)
-        return
-    first, second = slice(0, n // 2), slice(n // 2, n)
-    upper, lower, below = L.part(first, first), L.part(second, second), L.part(second, first)
-    _invert(upper)
-    _invert(lower)
-    call("trmm", "L", "L", "N", "N", below.rows, below.columns, -1.0, lower, below)
-    call("trmm", "R", "L", "N", "N", below.rows, below.columns, 1.0, upper, below)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any
 
@@ -109,6 +109,17 @@ class TorchGram(DenseGram):
     """
 
     largest_inverse = 0  # factors are cheap there, and NumPy's inverses are not at hand
+
+    block = 1024
+
+    @staticmethod
+    def _each(work: Callable[[slice], None], blocks: Iterable[slice]) -> None:
+        for rows in blocks:  # the device shares out its own work
+            work(rows)
+
+    def product(self, rows: Array) -> Array:
+        """K applied to every row, at once where precisions agree."""
+        return rows @ self._matrix if rows.dtype == self.dtype else super().product(rows)
 
     def _cholesky(self, work: Array) -> Any:
         return _TorchCholesky(work)

@@ -26,9 +26,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from kstonet.gram.memory import release_memory
+from kstonet.threads import in_threads
 from kstonet.tuning.choice import Choice
 from kstonet.tuning.directions import along_gradients, feature_machine
 from kstonet.tuning.heavy_tails import heavy_tails, telling
@@ -127,7 +127,7 @@ def automatic_choice(
 
     def each(work: Callable[[Any], Candidate | None], items: Iterable[Any]) -> list[Candidate]:
         """The candidates that came out, the best first; those whose kernel matrix is singular have none."""
-        made = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(work)(item) for item in items)
+        made = in_threads(work, items, n_jobs)
         release_memory()  # every thread keeps the matrices that it has freed
         found = sorted((one for one in made if one is not None), key=lambda one: one.score)
         table.extend(one.row() for one in found)
@@ -144,9 +144,7 @@ def automatic_choice(
     if n > MOST_ROWS + last_rows:  # no others are used
         every = every.take(np.concatenate([order[:MOST_ROWS], order[-last_rows:]]))
         order = np.arange(len(every))
-    openings: list[Opening] = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_opening)(every, view, order, lead, many) for view in views
-    )
+    openings = in_threads(lambda view: _opening(every, view, order, lead, many), views, n_jobs)
     opening, drawn_in = openings[0], openings[-1]
     if drawn_in.guide.score < DRAWN_IN * opening.guide.score:
         opening = drawn_in

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from kstonet.gram import Kernel
+from kstonet.threads import in_threads
 from kstonet.tuning.choice import Choice
 from kstonet.tuning.screening_ridge import RidgeFit, ridge_fit
 from kstonet.tuning.spread import spread_order
@@ -76,14 +76,13 @@ def at_density(
     if not choice.signal:
         return choice
     places = neighbourhoods(choice.kernel, X, Y, weights)
-    threads = None if n_jobs is None else min(n_jobs, len(places))  # each keeps some of the memory that it has freed
 
     def judged(kernel: Kernel, ridge: float) -> Judged:
         def fit(place: Neighbourhood) -> RidgeFit | None:
             return ridge_fit(np.asarray(kernel(place.X, place.X)), place.Y, ridge, place.weights)
 
-        fits = Parallel(n_jobs=threads, prefer="threads")(delayed(fit)(place) for place in places)
-        return Judged(kernel, ridge, tuple(fits) if all(one is not None for one in fits) else ())
+        fits = tuple(one for one in in_threads(fit, places, n_jobs) if one is not None)
+        return Judged(kernel, ridge, fits if len(fits) == len(places) else ())
 
     pairs = zip(choice.kernels, choice.ridges, strict=True)
     climbed = [_climb(judged(kernel, ridge), judged, widths) for kernel, ridge in pairs]
@@ -107,9 +106,7 @@ def at_density(
     )
 
 
-def neighbourhoods(
-    kernel: Kernel, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
-) -> Sequence[Neighbourhood]:
+def neighbourhoods(kernel: Kernel, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> Sequence[Neighbourhood]:
     """Rows around some with different targets: those with the largest kernel values."""
     centres = spread_order(Y)[:NEIGHBOURHOODS]
     found = []

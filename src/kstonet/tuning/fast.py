@@ -9,18 +9,17 @@ be dense (on a GPU, or because it is given) and is too large to be inverted, the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count
-from threadpoolctl import ThreadpoolController
+from joblib import effective_n_jobs
 
 from kstonet.gram import Kernel, make_kernel
 from kstonet.gram.planning import dense_fits
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, units_given
 from kstonet.targets import ClassTargets
+from kstonet.threads import single_threaded
 from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
 from kstonet.tuning.choice import Choice
 from kstonet.tuning.density import at_density
@@ -44,12 +43,6 @@ CLASS_ITERATIONS = 6  # a classifier starts nearly where it ends
 MANY_ROWS = 100_000  # from which models with half as many iterates are large enough
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    """The matrix libraries of this process: to find them takes milliseconds, and few rows are chosen from eleven times."""
-    return ThreadpoolController()
-
-
 @dataclass(frozen=True)
 class FastChoice:
     """Parameters of the estimator, the reason in words, and a table of what was tried."""
@@ -59,9 +52,7 @@ class FastChoice:
     table: list[dict[str, Any]]
 
 
-def fast_choice(
-    problem: Problem, given: dict[str, Any], *, thorough: bool = False, n_jobs: int | None = None
-) -> FastChoice:
+def fast_choice(problem: Problem, given: dict[str, Any], *, thorough: bool = False, n_jobs: int | None = None) -> FastChoice:
     """Choose the parameters that are None.
 
     Parameters
@@ -97,9 +88,10 @@ def fast_choice(
     pairwise = problem.rows.pairwise
     grams.check_memory(pairwise=pairwise)
     columns = problem.targets.judged(problem.outputs, problem.weights)
-    with _libraries().limit(limits=1, user_api="blas"):  # many small products: threads of their own would only wait
-        threads = 1 if len(columns) <= ONE_THREAD_UP_TO else cpu_count()
-        found = _kernels(problem, columns, given, thorough, threads if n_jobs is None else n_jobs)
+    with single_threaded():  # many small products: threads of their own would only wait
+        if n_jobs is None:
+            n_jobs = 1 if len(columns) <= ONE_THREAD_UP_TO else -1
+        found = _kernels(problem, columns, given, thorough, effective_n_jobs(n_jobs))
     own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
     shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
     loss, sizes = shape["loss"], shape["hidden_layer_sizes"]
@@ -163,9 +155,7 @@ def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, class_
     return {"loss": loss, "hidden_layer_sizes": sizes, "max_iter": most, "n_average": averages}
 
 
-def _kernels(
-    problem: Problem, columns: np.ndarray, given: dict[str, Any], thorough: bool, n_jobs: int
-) -> Choice | None:
+def _kernels(problem: Problem, columns: np.ndarray, given: dict[str, Any], thorough: bool, n_jobs: int) -> Choice | None:
     """The kernels and their ridges; None where every unit was given its own."""
     kernel, gamma, length_scale = given["kernel"], given["gamma"], given["length_scale"]
     if isinstance(kernel, list | tuple) or np.ndim(gamma) > 0 or np.ndim(length_scale) > 1:
