@@ -3,11 +3,11 @@
     python benchmarks/seeds.py [--sets NAME ...] [--size 2000] [--fold 0] [--seeds 20] [--tuning fast]
         [--units 20 20] [--data DIR]
 
-The seed decides where training starts, and the imputation; the choice does not depend on it. Training rows and test rows are those
-of ``tabular.py``; "measurement error" is the paper's example, with as many rows for the test as for training. ``--units`` gives
-the sizes of the hidden layers, which are one layer as chosen otherwise. Every fit has a process of its own with one thread, and
-finished fits are kept in the results file, so that a second run goes on where the first stopped. What is asked: the worst error
-is at most 1.10 times the median.
+The seed decides where training starts, and the imputation; the choice does not depend on it. Training rows and test rows are
+those of ``tabular.py``; "measurement error" is the paper's example, with as many rows for the test as for training.
+``--units`` gives the sizes of the hidden layers, which are one layer as chosen otherwise. Every fit has a process of its own
+with one thread, and finished fits are kept in the results file, so that a second run goes on where the first stopped. What is
+asked: the worst error is at most 1.10 times the median.
 """
 
 from __future__ import annotations

@@ -27,22 +27,32 @@ PIECE = 512  # columns of a product that one thread makes at a time
 
 
 @cache
-def _libraries() -> ThreadpoolController:
-    """The matrix libraries of this process: to find them takes milliseconds."""
-    return ThreadpoolController().select(user_api="blas")
+def _libraries(by_thread: bool) -> ThreadpoolController:
+    """The matrix libraries of this process, whose number of threads holds for all of it, or for the thread that sets it.
+
+    To find them takes milliseconds.
+    """
+    found = ThreadpoolController().select(user_api="blas")
+    openmp = {own.filepath: getattr(own, "threading_layer", None) == "openmp" for own in found.lib_controllers}
+    return found.select(filepath=[path for path, own in openmp.items() if own == by_thread])
 
 
 def _let_any_thread_limit() -> None:
-    """Threadpoolctl obeys the thread that has set a limit, until it is told that this one is done."""
-    for library in _libraries().lib_controllers:
+    """threadpoolctl obeys the thread that has set a limit for the process, until it is told that this one is done."""
+    for library in _libraries(False).lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
 
 
+def _available() -> int:
+    """Threads that matrix libraries have."""
+    libraries = _libraries(False).lib_controllers or _libraries(True).lib_controllers
+    return max((library.num_threads for library in libraries), default=1)
+
+
 def _have_one_thread() -> None:
-    """Libraries that count threads by the thread that calls them have one here."""
-    _libraries().limit(limits=1)
-    _let_any_thread_limit()
+    """In a thread that matrix libraries count by itself."""
+    _libraries(True).limit(limits=1)
 
 
 class _Shared:
@@ -73,16 +83,18 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def single_threaded() -> Iterator[int]:
     """Within it, matrix libraries have one thread; gives the number they had. May be entered by several threads at once."""
-    shared = _shared
+    shared, here = _shared, None
     with shared.lock:
         if not shared.inside:
-            libraries = _libraries()
-            shared.threads = max((own.num_threads for own in libraries.lib_controllers), default=1)
-            shared.limit = libraries.limit(limits=1) if shared.threads > 1 else None
+            shared.threads = _available()
+            shared.limit = _libraries(False).limit(limits=1) if shared.threads > 1 else None
         shared.inside += 1
     try:
+        here = _libraries(True).limit(limits=1)
         yield shared.threads
     finally:
+        if here is not None:
+            here.restore_original_limits()
         with shared.lock:
             shared.inside -= 1
             if not shared.inside and shared.limit is not None:
@@ -118,12 +130,16 @@ def _shared_out(work: Callable[[Item], Found], items: Sequence[Item], threads: i
     stopped = False
 
     def some() -> None:
+        nonlocal stopped
         _own.busy = True
         try:
             for k in left:
                 if stopped:
                     break
                 found[k] = work(items[k])
+        except BaseException:
+            stopped = True
+            raise
         finally:
             _own.busy = False
 
@@ -134,7 +150,6 @@ def _shared_out(work: Callable[[Item], Found], items: Sequence[Item], threads: i
                 helpers.append(_pool(threads - 1).submit(copy_context().run, some))
         some()
     finally:
-        stopped = True  # what was not begun by an error, or by an interruption, is not begun
         begun = [one for one in helpers if not one.cancel()]  # there was nothing left for the others
         for one in begun:
             one.exception()

@@ -17,8 +17,8 @@ from kstonet.estimators.weights import validated_weights
 from kstonet.gram import Gram, Kernel, make_gram, make_kernel
 from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.solvers.svr import solve_svr
-from kstonet.threads import single_threaded
 from kstonet.solvers.svr_solution import SVRProgress, SVRSolution
+from kstonet.threads import single_threaded
 
 
 class MultiTargetSVR(TableInputMixin, DocumentationLink, MultiOutputMixin, RegressorMixin, BaseEstimator):

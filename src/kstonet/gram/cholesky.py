@@ -83,9 +83,9 @@ class BlockedCholesky:
         self._spans = [(block.start, block.stop) for block in pieces(0, n, BLOCK)]
 
         def inverse(span: tuple[int, int]) -> np.ndarray:
-            corner = np.tril(A[slice(*span), slice(*span)])
-            call("trtri", "U", "N", len(corner), Matrix.of(corner.T))
-            return corner
+            corner = np.asfortranarray(np.tril(A[slice(*span), slice(*span)]))
+            call("trtri", "L", "N", len(corner), Matrix.of(corner))
+            return np.ascontiguousarray(corner)
 
         self._inverses = in_threads(inverse, self._spans)
 

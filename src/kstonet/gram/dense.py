@@ -214,7 +214,7 @@ class DenseGram:
         out = zeros(rows, tuple(rows.shape))
 
         def fill(block: slice) -> None:
-            out[:, block] = rows @ astype(self._matrix[block], rows.dtype).T  # K is symmetric
+            out[:, block] = rows @ astype(self._matrix[:, block], rows.dtype)
 
         self._each(fill, row_blocks(self.n, self.n, most=self.block))
         return out

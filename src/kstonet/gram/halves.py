@@ -39,12 +39,12 @@ def mirrored(A: np.ndarray) -> np.ndarray:
     return A
 
 
-def symmetric_product(rows: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """rows·A, where A is symmetric and both halves are there."""
+def shared_product(rows: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """rows·A, shared out among threads."""
     out = np.empty((len(rows), len(A)), dtype=np.result_type(rows, A))
 
     def fill(block: slice) -> None:
-        out[:, block] = rows @ A[block].T
+        out[:, block] = rows @ A[:, block]
 
     in_threads(fill, pieces(0, len(A)))
     return out

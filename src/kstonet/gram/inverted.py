@@ -11,7 +11,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from kstonet._arrays import to_numpy
 from kstonet.gram.base import Gram
 from kstonet.gram.cholesky import with_jitter
-from kstonet.gram.halves import CholeskyFactor, mirrored, symmetric_product
+from kstonet.gram.halves import CholeskyFactor, mirrored, shared_product
 from kstonet.gram.solver_of_rows import SolverOfRows
 
 JITTERS = range(-14, -3)  # powers of ten of the mean diagonal
@@ -82,7 +82,7 @@ class InvertedSolver(SolverOfRows):
         return _Reduced(self, np.flatnonzero(hidden[self._seen]))
 
     def _applied(self, own: np.ndarray) -> np.ndarray:
-        return symmetric_product(own, self._inverse)
+        return shared_product(own, self._inverse)
 
     def _own_diagonal(self, last: int) -> np.ndarray:
         return np.diagonal(self._inverse)[-last:]
@@ -116,7 +116,7 @@ class _Reduced(InvertedSolver):
         own[:, self._places] = 0.0
         predicted = cho_solve((self._factor, True), self._inverse[self._places] @ own.T, check_finite=False)
         own[:, self._places] = -predicted.T
-        out = symmetric_product(own, self._inverse)
+        out = shared_product(own, self._inverse)
         out[:, self._places] = 0.0
         return out
 

@@ -1,6 +1,6 @@
 """Rows in an order whose beginning and end look like all of them.
 
-A choice looks at the first few rows of an order, then at more, and checks what it has found on the last ones. With rows in
+A choice is made on the first few rows of an order, then on more, and checked on the last ones. With rows in
 random order, what is chosen depends on the seed: over eight seeds and thirteen tables the error of a fit differed by 1.8 %
 (median of the standard deviations), nearly all of it from the choice. Rows that are spread evenly over the targets differ less,
 1.2 %, with the same mean error; and since nothing is left to chance, the same rows give the same choice, whatever the seed and
