@@ -38,7 +38,7 @@ def _libraries(by_thread: bool) -> ThreadpoolController:
 
 
 def _let_any_thread_limit() -> None:
-    """threadpoolctl obeys the thread that has set a limit for the process, until it is told that this one is done."""
+    """Threadpoolctl obeys the thread that has set a limit for the process, until it is told that this one is done."""
     for library in _libraries(False).lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
