@@ -2,13 +2,14 @@
 
 import multiprocessing
 import os
+import pickle
 import threading
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from kstonet import threads
+from kstonet import KStoNetClassifier, KStoNetRegressor, threads
 from kstonet.gram.cholesky import BlockedCholesky
 from kstonet.gram.inverted import inverse_of
 from kstonet.threads import in_threads, single_threaded
@@ -164,3 +165,23 @@ def test_factors_solutions_and_inverses_are_the_same_for_any_number_of_threads(d
     np.testing.assert_allclose(inverse, exact, atol=tolerance)
     np.testing.assert_allclose(diagonal, np.diagonal(exact)[-700:], rtol=tolerance)
     np.testing.assert_allclose(solved, right @ exact, atol=5 * tolerance)
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (KStoNetRegressor(tuning="none", max_iter=3, n_average=2, random_state=0), "predict_interval"),
+        (KStoNetRegressor(max_iter=2, n_average=2, random_state=0), "predict_interval"),
+        (KStoNetClassifier(max_iter=2, random_state=0), "predict_proba_interval"),
+    ],
+    ids=["one kernel", "first call", "classes"],
+)
+def test_a_copy_that_factors_for_itself_gives_the_same_digits(model, method):
+    """A fit has one thread per product, a prediction as many as the library likes: what is kept must not depend on it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=400)
+    with threadpool_limits(2, user_api="blas"):
+        model.fit(X, y if isinstance(model, KStoNetRegressor) else y > 0)
+        copy = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(getattr(copy, method)(X), getattr(model, method)(X))

@@ -15,6 +15,7 @@ from kstonet.gram import Gram, StructuredGram
 from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.layers.margin import MarginFactor, thinned
+from kstonet.threads import single_threaded
 
 
 @storable()
@@ -71,7 +72,11 @@ class MarginUncertainty:
 
     @cached_property
     def factors(self) -> dict[int, MarginFactor]:
-        """The factored margin set of every unit."""
+        """The factored margin set of every unit: the same digits whether a fit or a stored model makes them."""
+        with single_threaded():
+            return self._factored()
+
+    def _factored(self) -> dict[int, MarginFactor]:
         factors: dict[int, MarginFactor] = {}
         for part in self.expansion.parts:
             for unit, *others in self.alike(part):
