@@ -124,6 +124,14 @@ def test_the_last_of_several_threads_gives_back_what_libraries_had():
         assert blas_threads() == before
 
 
+def test_work_is_shared_out_among_as_many_as_were_asked_for():
+    with threadpool_limits(3, user_api="blas"), single_threaded(1):
+        assert len(set(in_threads(lambda _: threading.get_ident(), range(20)))) == 1
+        with single_threaded(2), single_threaded():
+            together = threading.Barrier(2, timeout=30)
+            assert len(set(in_threads(lambda _: (together.wait(), threading.get_ident())[1], range(2)))) == 2
+
+
 def test_libraries_that_have_one_thread_leave_us_one():
     with threadpool_limits(1, user_api="blas"):
         assert len(set(in_threads(lambda _: threading.get_ident(), range(20)))) == 1

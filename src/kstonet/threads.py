@@ -44,8 +44,14 @@ def _let_any_thread_limit() -> None:
             library.clear_controlling_thread(force=True)
 
 
-def _available() -> int:
-    """Threads that matrix libraries have."""
+def available_threads() -> int:
+    """How many threads matrix libraries have.
+
+    Examples
+    --------
+    >>> available_threads() >= 1
+    True
+    """
     libraries = _libraries(False).lib_controllers or _libraries(True).lib_controllers
     return max((library.num_threads for library in libraries), default=1)
 
@@ -67,7 +73,7 @@ class _Shared:
 
 
 _shared = _Shared()
-_own = threading.local()  # whether this thread does a piece of something larger
+_own = threading.local()  # whether this thread does a piece of something larger, and how many its work may be shared out among
 
 
 def _forget() -> None:
@@ -81,18 +87,24 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def single_threaded() -> Iterator[int]:
-    """Within it, matrix libraries have one thread; gives the number they had. May be entered by several threads at once."""
+def single_threaded(n_jobs: int | None = None) -> Iterator[int]:
+    """Within it, matrix libraries have one thread; gives the number they had. May be entered by several threads at once.
+
+    Work of this thread is shared out among as many, or among ``n_jobs``.
+    """
     shared, here = _shared, None
+    before = getattr(_own, "n_jobs", None)
+    _own.n_jobs = before if n_jobs is None else n_jobs
     with shared.lock:
         if not shared.inside:
-            shared.threads = _available()
+            shared.threads = available_threads()
             shared.limit = _libraries(False).limit(limits=1) if shared.threads > 1 else None
         shared.inside += 1
     try:
         here = _libraries(True).limit(limits=1)
         yield shared.threads
     finally:
+        _own.n_jobs = before
         if here is not None:
             here.restore_original_limits()
         with shared.lock:
@@ -107,7 +119,7 @@ def single_threaded() -> Iterator[int]:
 def in_threads(
     work: Callable[[Item], Found], items: Iterable[Item], n_jobs: int | None = None, *, most: int | None = None
 ) -> list[Found]:
-    """What ``work`` makes of every item, by as many threads as matrix libraries have, or ``n_jobs``.
+    """What ``work`` makes of every item, by as many threads as matrix libraries have, or ``n_jobs`` (:func:`single_threaded`).
 
     Within ``work``, everything is done by the thread that does it. At most ``most`` items are worked on at once.
 
@@ -120,7 +132,7 @@ def in_threads(
     if len(given) < 2 or getattr(_own, "busy", False):
         return [work(item) for item in given]
     with single_threaded() as available:
-        threads = min(available if n_jobs is None else n_jobs, len(given), most or len(given))
+        threads = min(n_jobs or getattr(_own, "n_jobs", None) or available, len(given), most or len(given))
         return _shared_out(work, given, threads) if threads > 1 else [work(item) for item in given]
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -224,7 +225,8 @@ class BaseStoNet(
                     problem = problem.with_validation(validation)
                 watching = [ends, publisher, *self._observers(settings, resumption), *observers]
                 dense = plan is not None and plan.solver == "dense" and device is None
-                with single_threaded() if dense else nullcontext():  # whose products are shared out by our own threads
+                threads = None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+                with single_threaded(threads) if dense else nullcontext():  # whose products are shared out by our own threads
                     trained = train(problem, settings, watching, resumption, run, predicted)
                 if plan is not None and trained.plan is not None:
                     trained = replace(trained, plan=replace(trained.plan, bytes=plan.bytes))

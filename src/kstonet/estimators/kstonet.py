@@ -26,6 +26,7 @@ from kstonet.gram.memory import require_room
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, LARGEST, KernelLayerSettings, TrainingSettings, units_given
 from kstonet.targets import ClassTargets, NumericTargets
+from kstonet.threads import available_threads
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
 from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, kernels_together, network_shape
 from kstonet.tuning.parts import larger_part, search_sizes, validation_parts
@@ -265,7 +266,10 @@ class BaseKStoNet(BaseStoNet):
         plan, n = self.explain_plan(problem.X, problem.rows.y), len(problem.X)
         if plan.solver in ("dense", "low_rank"):  # of a Gram from outside nothing is known
             needed = plan.least_bytes or plan.bytes
-            require_room(n, needed, self._work(n).threads, adapts=plan.solver == "low_rank")
+            threads = self._work(n).threads
+            if self.n_jobs is None and plan.solver == "dense":
+                threads = max(threads, available_threads())
+            require_room(n, needed, threads, adapts=plan.solver == "low_rank")
 
     def _expected(self, problem: Problem, settings: TrainingSettings) -> Plan:
         return self._planned(settings, problem.grams, self._work(len(problem.X)))
