@@ -8,7 +8,7 @@ seen to crash inside OpenBLAS with two threads.
 from __future__ import annotations
 
 from kstonet.gram.unlocked import Matrix, call
-from kstonet.threads import in_threads, pieces
+from kstonet.threads import PIECE, in_threads, pieces
 
 FACTORED, INVERTED, SQUARED = 512, 100, 256  # rows up to which LAPACK is as fast
 
@@ -61,7 +61,11 @@ def invert(L: Matrix) -> None:
         return
     first, second = slice(0, n // 2), slice(n // 2, n)
     upper, lower = L.part(first, first), L.part(second, second)
-    in_threads(invert, (upper, lower))
+    if n <= PIECE:
+        invert(upper)
+        invert(lower)
+    else:
+        in_threads(invert, (upper, lower))
 
     def times_lower(columns: slice) -> None:
         part = L.part(second, columns)
