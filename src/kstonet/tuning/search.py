@@ -27,6 +27,7 @@ from kstonet.observers import Ends
 from kstonet.problem import Problem, Rows
 from kstonet.scaling import Scaler
 from kstonet.settings import TrainingSettings
+from kstonet.threads import single_threaded
 from kstonet.training import Resumption, train
 from kstonet.tuning.candidates import Candidate, Grids, first_units
 from kstonet.tuning.parts import Part
@@ -59,6 +60,7 @@ class Search:
     table: list[dict[str, Any]]
 
 
+@single_threaded()  # parts are small enough for dense matrices
 def search(
     problem: Problem,
     settings: TrainingSettings,
