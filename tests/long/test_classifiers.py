@@ -40,7 +40,7 @@ def test_worst_seed_is_close_to_the_median(rows):
 
 @pytest.mark.parametrize("rows", [moons, mixture])
 def test_calibration_and_errors_beside_a_searched_svc(rows):
-    """The error of calibration is the mean of four draws: it is 0.017 on mixtures, and differs by 0.006 between single draws."""
+    """The error of calibration is the mean of four draws: 0.017 on mixtures; single draws differ by 0.006."""
     found = []
     for draw in range(4):
         X, y = rows(4000, draw)
