@@ -13,14 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
 from kstonet.imputation.base import Latents
 from kstonet.imputation.chain import MOST_SHRINKS, ChainSettings, Draw, run_chain
 from kstonet.network import Network
 from kstonet.noise import automatic_noise
-from kstonet.threads import in_threads
+from kstonet.threads import in_threads, pieces
 
 Schedule = float | str | Sequence[Any] | Callable[[int], Any]
 CHUNK = 2048  # observations drawn together: their arrays stay in the cache
@@ -113,18 +112,14 @@ def impute(
     n = len(start[0])
     seed = int(rng.integers(2**63))
     chain = replace(settings.chain, temperature=temperature)
-    chunks = [slice(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK)]
+    chunks = pieces(0, n, CHUNK)
 
     def draw(k: int, rows: slice) -> Draw:
         conditionals = network.conditionals(inputs, outputs, rows)
         here = tuple(values[rows] for values in start)
         return run_chain(np.random.default_rng([seed, k]), conditionals, here, chain, step_size)
 
-    if len(chunks) == 1:
-        draws = [draw(0, chunks[0])]
-    else:
-        n_jobs = None if settings.n_jobs is None else effective_n_jobs(settings.n_jobs)
-        draws = in_threads(lambda k: draw(k, chunks[k]), range(len(chunks)), n_jobs)
+    draws = in_threads(lambda k: draw(k, chunks[k]), range(len(chunks)), settings.n_jobs)
     if any(each.gave_up for each in draws):
         warnings.warn(
             f"the imputation diverged {MOST_SHRINKS + 1} times, with steps down to step_size/{4**MOST_SHRINKS}; the latent "

@@ -18,6 +18,7 @@ from contextvars import copy_context
 from functools import cache
 from typing import Any, TypeVar
 
+from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
@@ -90,11 +91,11 @@ if hasattr(os, "register_at_fork"):
 def single_threaded(n_jobs: int | None = None) -> Iterator[int]:
     """Within it, matrix libraries have one thread; gives the number they had. May be entered by several threads at once.
 
-    Work of this thread is shared out among as many, or among ``n_jobs``.
+    Work of this thread is shared out among as many, or among ``n_jobs``, as joblib counts.
     """
     shared, here = _shared, None
     before = getattr(_own, "n_jobs", None)
-    _own.n_jobs = before if n_jobs is None else n_jobs
+    _own.n_jobs = before if n_jobs is None else effective_n_jobs(n_jobs)
     with shared.lock:
         if not shared.inside:
             shared.threads = available_threads()
@@ -131,8 +132,8 @@ def in_threads(
     given = list(items)
     if len(given) < 2 or getattr(_own, "busy", False):
         return [work(item) for item in given]
-    with single_threaded() as available:
-        threads = min(n_jobs or getattr(_own, "n_jobs", None) or available, len(given), most or len(given))
+    with single_threaded(n_jobs) as available:
+        threads = min(_own.n_jobs or available, len(given), most or len(given))
         return _shared_out(work, given, threads) if threads > 1 else [work(item) for item in given]
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -225,8 +224,7 @@ class BaseStoNet(
                     problem = problem.with_validation(validation)
                 watching = [ends, publisher, *self._observers(settings, resumption), *observers]
                 dense = plan is not None and plan.solver == "dense" and device is None
-                threads = None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
-                with single_threaded(threads) if dense else nullcontext():  # whose products are shared out by our own threads
+                with single_threaded(self.n_jobs) if dense else nullcontext():  # whose products our threads share out
                     trained = train(problem, settings, watching, resumption, run, predicted)
                 if plan is not None and trained.plan is not None:
                     trained = replace(trained, plan=replace(trained.plan, bytes=plan.bytes))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from kstonet.gram import Kernel, make_kernel
 from kstonet.gram.planning import dense_fits
@@ -91,7 +90,7 @@ def fast_choice(problem: Problem, given: dict[str, Any], *, thorough: bool = Fal
     with single_threaded():  # many small products: threads of their own would only wait
         if n_jobs is None:
             n_jobs = 1 if len(columns) <= ONE_THREAD_UP_TO else -1
-        found = _kernels(problem, columns, given, thorough, effective_n_jobs(n_jobs))
+        found = _kernels(problem, columns, given, thorough, n_jobs)
     own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
     shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
     loss, sizes = shape["loss"], shape["hidden_layer_sizes"]
