@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
+TRITON ?= triton==3.9.0; sys_platform == 'linux'
 BROWSER = { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && command -v chromedriver >/dev/null
 
 .PHONY: demo test test-long test-torch test-dask test-browser test-notebook test-pythons lint supply-chain lock bench experiments docs clean
@@ -24,7 +25,8 @@ test-long: $(VENV)/.installed   ## slow checks at full size
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/long
 
 test-torch: $(VENV)/.installed  ## every Gram under its contract, those on PyTorch tensors (CPU build) included
-	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(BIN)/python -c "import torch, triton" 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" "$(TRITON)"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/gram tests/estimators/test_device.py src/kstonet/gram
 
 test-dask: $(VENV)/.installed   ## training on a Dask cluster of worker processes on this machine

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kstonet.gram import make_kernel
+from kstonet.gram import LowRank, make_kernel
 from kstonet.gram.kernels import RBF
 from kstonet.problem import Grams, Problem, Rows
 from kstonet.targets import ClassTargets, NumericTargets
@@ -119,3 +119,12 @@ def test_the_solver_is_chosen_once(monkeypatch):
     first = grams.of(RBF(gamma=1.0))
     monkeypatch.setattr("kstonet.gram.devices.available_memory", lambda: 10)
     assert grams.of(RBF(gamma=1.0)) is first
+
+
+def test_grams_of_several_kernels_share_the_memory():
+    grams = Grams(np.random.default_rng(0).normal(size=(3000, 2)), LowRank(rank=50), max_memory=4e7)
+    alone = grams.new(RBF(gamma=1.0))
+    grams.share(3, pairwise=False, squared=False)
+    shared = grams.new(RBF(gamma=1.0))
+    assert shared.leaf_rows < alone.leaf_rows
+    assert 3 * LowRank.bytes_needed(3000, 50, shared.leaf_rows) < 4e7

@@ -70,12 +70,15 @@ class Grams:
         Standardised rows.
     solver, device, max_memory
         As in :func:`kstonet.gram.make_gram`; "auto" also considers whether the loss is squared.
+    each : float, optional
+        Bytes that each of several Grams may take, as :meth:`share` decides.
     """
 
     X: np.ndarray
     solver: str | GramFactory = AUTO
     device: str | None = None
     max_memory: float | None = None
+    each: float | None = None
     held: dict[tuple[Kernel, Any], Gram] = field(default_factory=dict)
     resolved: dict[tuple[bool, bool], str] = field(default_factory=dict)
     maps: dict[tuple[Kernel, float], RidgeMap] = field(default_factory=dict)
@@ -114,23 +117,26 @@ class Grams:
         if not fits:
             self.new(RBF())
 
-    def require_together(self, groups: int, *, pairwise: bool, squared: bool) -> None:
-        """Raise before the first of several dense matrices is made that they do not all fit."""
-        if self.chosen(pairwise=pairwise, squared=squared) != "dense" or self.device is not None or groups == 1:
+    def share(self, groups: int, *, pairwise: bool, squared: bool) -> None:
+        """Have the Grams of several kernels share the memory; raise before the first dense one is made that they do not fit."""
+        if groups == 1:
             return
-        n, limit = len(self.X), memory_limit(self.max_memory)
-        needed = matrices_bytes(n, squared=squared, groups=groups)
-        if needed > limit:
+        self.each = memory_limit(self.max_memory, self.device) / groups
+        n = len(self.X)
+        needed = matrices_bytes(n, squared=squared)
+        if self.chosen(pairwise=pairwise, squared=squared) == "dense" and self.device is None and needed > self.each:
             raise GramTooLargeError(
-                f"{groups} dense kernel matrices of n={n:,} rows need {readable_bytes(needed)} together; the limit is "
-                f"{readable_bytes(limit)} ({'max_memory' if self.max_memory else '80 % of what is available'}). Give the units "
-                "fewer different kernels, use fewer rows or solver='low_rank', or a larger max_memory if the machine has it."
+                f"{groups} dense kernel matrices of n={n:,} rows need {readable_bytes(groups * needed)} together; the limit is "
+                f"{readable_bytes(groups * self.each)} ({'max_memory' if self.max_memory else '80 % of what is available'}). "
+                "Give the units fewer different kernels, use fewer rows or solver='low_rank', or a larger max_memory if the "
+                "machine has it."
             )
 
     def new(self, kernel: Kernel, *, squared: bool = False) -> Gram:
         """A Gram that is not held, for a first layer with or without a squared loss."""
         solver = self.chosen(pairwise=kernel.precomputed, squared=squared)
-        return make_gram(self.X, kernel, solver=solver, device=self.device, max_memory=self.max_memory)
+        most = self.max_memory if self.each is None else self.each
+        return make_gram(self.X, kernel, solver=solver, device=self.device, max_memory=most)
 
     def of(self, kernel: Kernel, *, squared: bool = False) -> Gram:
         """The Gram of a kernel, made when it is first asked for."""

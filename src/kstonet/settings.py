@@ -109,7 +109,7 @@ class KernelLayerSettings:
         members: dict[Kernel, list[int]] = {}
         for unit, kernel in enumerate(self.kernels(problem, units)):
             members.setdefault(kernel, []).append(unit)
-        problem.grams.require_together(len(members), pairwise=problem.rows.pairwise, squared=False)
+        problem.grams.share(len(members), pairwise=problem.rows.pairwise, squared=False)
         groups = tuple(UnitGroup(problem.grams.of(kernel), np.array(own)) for kernel, own in members.items())
         return KernelLayer(groups, first_C, epsilon, tol=self.tol)
 
@@ -121,7 +121,7 @@ class KernelLayerSettings:
         values = per_unit("C", self.C, units).tolist()
         for unit, pair in enumerate(zip(self.kernels(problem, units), values, strict=True)):
             members.setdefault(pair, []).append(unit)
-        problem.grams.require_together(len(members), pairwise=problem.rows.pairwise, squared=True)
+        problem.grams.share(len(members), pairwise=problem.rows.pairwise, squared=True)
         groups = tuple(UnitGroup(problem.grams.of(kernel, squared=True), np.array(own)) for (kernel, _), own in members.items())
         maps = tuple(problem.grams.ridge_map(kernel, 1.0 / C, problem.weights) for kernel, C in members)
         return RidgeLayer(groups, maps)

@@ -84,9 +84,19 @@ def test_landmarks_and_leaves(device, leaf_rows, loss):
 
 def test_a_device_that_cannot_hold_the_matrix_has_landmarks():
     many, target = make_measurement_error(1500, random_state=0)
-    model = KStoNetRegressor(device="cpu", max_memory=5e7, random_state=0)
-    assert "would take 54.0 MB of device='cpu'" in model.explain_plan(many).reason
+    model = KStoNetRegressor(device="cpu", max_memory=4e7, random_state=0)
+    assert "would take 42.1 MB of device='cpu'" in model.explain_plan(many).reason
     assert model.fit(many, target).plan_.solver == "low_rank"
+
+
+def test_a_device_that_holds_a_factor_alone_gives_the_same_model(monkeypatch):
+    many, target = make_measurement_error(2100, random_state=0)
+    settings = {"tuning": "none", "loss": "squared", "max_iter": 3, "random_state": 0}
+    here = KStoNetRegressor(**settings).fit(many, target)
+    monkeypatch.setattr("kstonet.gram.torch.TorchGram._build", lambda self: None)
+    there = KStoNetRegressor(**settings, device="cpu").fit(many, target)
+    np.testing.assert_allclose(there.predict(many[:50]), here.predict(many[:50]), atol=1e-3 * target.std())
+    np.testing.assert_allclose(there.predict_interval(many[:50]), here.predict_interval(many[:50]), rtol=0.01)
 
 
 def test_memory_that_runs_out_in_the_middle(monkeypatch):

@@ -71,6 +71,23 @@ class TestTorchMixedPrecision(OnTorch, GramContract):
     rows, features = 2050, 10
 
 
+class TestTorchForgetful(OnTorch, GramContract):
+    """A factor is all that the device can hold."""
+
+    rows, features = 2050, 10
+
+    @classmethod
+    def make(cls, X, kernel, **options):
+        from kstonet.gram import torch as side
+
+        forgetful = type("Forgetful", (side.TorchGram,), {"_build": lambda self: None})
+        return forgetful(side.placing(cls.device)(X), kernel, **options)
+
+    def test_it_holds_the_factor_alone(self, gram):
+        gram.shifted(0.05)
+        assert gram.nbytes < 4 * self.rows * (self.rows + 600)
+
+
 class TestTorchLowRank(OnTorch, GramContract):
     rows, features = 2050, 2
 
@@ -88,6 +105,10 @@ class TestCudaFloat32(TestTorchFloat32):
 
 
 class TestCudaMixedPrecision(TestTorchMixedPrecision):
+    device = "cuda"
+
+
+class TestCudaForgetful(TestTorchForgetful):
     device = "cuda"
 
 

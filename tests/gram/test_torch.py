@@ -1,10 +1,15 @@
 """The engine on PyTorch tensors gives what it gives on NumPy arrays (make test-torch; skipped where torch is absent)."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from kstonet._arrays import to_numpy
 from kstonet.gram import KERNEL_NAMES, DenseGram, make_kernel
+from kstonet.layers.ridge_map import RidgeMap
 from kstonet.solvers.svr import solve_svr
 
 torch = pytest.importorskip("torch", reason="torch is an extra; make test-torch installs a CPU build")
@@ -72,3 +77,61 @@ def test_precomputed_and_indefinite():
     assert TorchGram(K, make_kernel("precomputed", K)).n == 30
     with pytest.raises(ValueError, match="not positive semi-definite"):
         TorchGram(-K, make_kernel("precomputed", K))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_values_are_given_up_where_a_factor_in_float64_needs_their_room(device):
+    """A tiny ridge and a wide kernel: float32 does not solve the equations, and both do not fit in float64."""
+    X, Y = problem(2100)
+    T, kernel, ridges = torch.as_tensor(X, device=device), make_kernel("rbf", X, gamma=0.01), np.full(2100, 1e-6)
+    gram = TorchGram(T, kernel, max_memory=6e7)
+    held = gram.nbytes
+    solved = gram.regularised(ridges).solve(Y)
+    assert gram.nbytes < 0.01 * held
+    K = kernel(X, X)
+    left = Y - solved @ K - 1e-6 * solved
+    assert np.abs(left).max() < 1e-4
+    np.testing.assert_allclose(to_numpy(gram.product(gram.array(Y))), Y @ K, atol=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_factor_in_float32_serves_where_there_is_no_room_for_another(device, monkeypatch):
+    """It gets a jitter then, which corrections undo in part: a slightly smoother regression."""
+    X, Y = problem(2100)
+    gram = TorchGram(torch.as_tensor(X, device=device), make_kernel("rbf", X, gamma=0.01))
+    exact = RidgeMap(gram, 1e-4).regress(Y.T, None)
+    monkeypatch.setattr(TorchGram, "_precise", torch.float32)
+    smoother = RidgeMap(gram, 1e-4).regress(Y.T, None)
+    change = smoother.image + smoother.intercept - exact.image - exact.intercept
+    assert 0 < np.sqrt(np.mean(change**2)) < 0.02 * Y.std()
+
+
+FUSED = """
+import torch
+from kstonet.gram.fused import absolute_distances
+
+for rows, others, features in ((130, 70, 5), (1, 64, 1), (3, 0, 2)):
+    X, Y = (torch.rand((count, features), dtype=torch.float64) for count in (rows, others))
+    for dtype in (torch.float64, torch.float32):
+        ours = absolute_distances(X.to(dtype), Y.to(dtype))
+        assert ours.dtype == dtype
+        torch.testing.assert_close(ours.double(), torch.cdist(X, Y, p=1), atol=1e-6, rtol=1e-6)
+print("checked")
+"""
+
+
+def test_fused_distances():
+    """By Triton's interpreter, which needs no GPU; on one, :func:`test_kernels` uses them."""
+    pytest.importorskip("triton", reason="make test-torch installs it where there is one")
+    interpreted = os.environ | {"TRITON_INTERPRET": "1"}
+    run = subprocess.run([sys.executable, "-c", FUSED], env=interpreted, capture_output=True, text=True)
+    assert run.stdout == "checked\n", run.stderr
+
+
+@pytest.mark.skipif("cuda" not in DEVICES, reason="no GPU that torch can use")
+def test_a_gpu_uses_fused_distances(monkeypatch):
+    import kstonet.gram.fused
+
+    monkeypatch.setattr(kstonet.gram.fused, "absolute_distances", lambda X, Y: X[:, :1] + Y[:, 0])
+    T = torch.ones((3, 2), device="cuda", dtype=torch.float64)
+    assert float(make_kernel("laplacian", T, gamma=1.0)(T, T)[0, 0]) == pytest.approx(np.exp(-2.0))

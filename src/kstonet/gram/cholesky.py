@@ -7,11 +7,12 @@ as fast as multiplying by an explicit inverse, which would cost twice the factor
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from kstonet._arrays import Array, astype, copy, namespace, zeros
 from kstonet.gram.triangles import factor
 from kstonet.gram.unlocked import Matrix, call
 from kstonet.threads import in_threads, pieces
@@ -68,42 +69,61 @@ def with_jitter(factor: Callable[[float], Found | None], scale: float, powers: r
 class BlockedCholesky:
     """Factor ``A = L Lᵀ`` in place and solve for stacked rows.
 
+    A subclass for arrays of another kind says how they are factored, and who does the work.
+
     Parameters
     ----------
-    A : ndarray of shape (n, n), C order
-        Symmetric matrix; its lower triangle is overwritten by L.
+    A : array of shape (n, n), C order
+        Symmetric matrix; it is overwritten by L.
     """
 
-    def __init__(self, A: np.ndarray) -> None:
+    block = BLOCK  # rows of a diagonal block
+
+    def __init__(self, A: Array) -> None:
         n = len(A)
-        bad = factor(Matrix.of(A.T), "U")  # LAPACK, which expects the order of Fortran, sees the upper triangle
+        self._L, bad = self._factored(A)
         if bad:
             raise NotPositiveDefiniteError(f"pivot {bad} of {n} is not positive")
-        self._L = A
-        self._spans = [(block.start, block.stop) for block in pieces(0, n, BLOCK)]
+        self._spans = [(block.start, block.stop) for block in pieces(0, n, self.block)]
+        self._inverses = self._each(lambda span: self._inverse(self._L[slice(*span), slice(*span)]), self._spans)
 
-        def inverse(span: tuple[int, int]) -> np.ndarray:
-            corner = np.asfortranarray(np.tril(A[slice(*span), slice(*span)]))
-            call("trtri", "L", "N", len(corner), Matrix.of(corner))
-            return np.ascontiguousarray(corner)
+    @staticmethod
+    def _factored(A: Array) -> tuple[Array, int]:
+        """L, whose lower triangle counts, in the memory of A; and the first pivot that is not positive, or zero."""
+        return A, factor(Matrix.of(A.T), "U")  # LAPACK, which expects the order of Fortran, sees the upper triangle
 
-        self._inverses = in_threads(inverse, self._spans)
+    @staticmethod
+    def _inverse(corner: Array) -> Array:
+        """The inverse of a lower triangle."""
+        inverse = np.asfortranarray(np.tril(corner))
+        call("trtri", "L", "N", len(inverse), Matrix.of(inverse))
+        return np.ascontiguousarray(inverse)
+
+    @staticmethod
+    def _each(work: Callable[[Any], Any], items: Sequence[Any], most: int | None = None) -> list[Any]:
+        """``work`` of every item, ``most`` of them at once."""
+        return in_threads(work, items, most=most)
+
+    @staticmethod
+    def _shares(begin: int, end: int) -> Sequence[slice]:
+        """The columns from ``begin`` to ``end`` in shares, one for each who works on them."""
+        return pieces(begin, end)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._L.nbytes + sum(block.nbytes for block in self._inverses)
+        return int(self._L.nbytes + sum(block.nbytes for block in self._inverses))
 
-    def solve(self, rows: np.ndarray) -> np.ndarray:
+    def solve(self, rows: Array) -> Array:
         """Return X with ``X A = rows`` (A symmetric, so every row is solved for)."""
         L, n = self._L, len(self._L)
-        X = rows.astype(L.dtype)
+        X = copy(rows) if rows.dtype == L.dtype else astype(rows, L.dtype)
 
-        def reduce(part: np.ndarray, factor: np.ndarray, begin: int, end: int) -> None:
+        def reduce(part: Array, factor: Array, begin: int, end: int) -> None:
             def piece(columns: slice) -> None:
                 X[:, columns] -= part @ factor[:, columns]
 
-            in_threads(piece, pieces(begin, end))
+            self._each(piece, self._shares(begin, end))
 
         for (start, stop), inverse in zip(self._spans, self._inverses, strict=True):
             X[:, start:stop] = part = X[:, start:stop] @ inverse.T
@@ -113,31 +133,32 @@ class BlockedCholesky:
             reduce(part, L[start:stop], 0, start)
         return X
 
-    def inverse_diagonal(self, last: int) -> np.ndarray:
+    def inverse_diagonal(self, last: int) -> Array:
         """The last entries of the diagonal of A⁻¹: column sums of squares of L⁻¹.
 
         Some columns at a time are made, which are zero above their own rows.
         """
-        L, n = self._L, len(self._L)
+        L, n, xp = self._L, len(self._L), namespace(self._L)
 
-        def sums_of_squares(own: slice) -> np.ndarray:
-            begin = own.start
-            columns = np.eye(n - begin, own.stop - begin, dtype=L.dtype)
-            found = np.zeros(own.stop - begin)
+        def sums_of_squares(own: slice) -> Array:
+            begin, width = own.start, own.stop - own.start
+            columns, everyone = zeros(L, (n - begin, width)), xp.arange(width)
+            columns[everyone, everyone] = 1.0
+            found = zeros(L, (width,), xp.float64)
             for (start, stop), inverse in zip(self._spans, self._inverses, strict=True):
                 if start >= begin:
                     block = columns[start - begin : stop - begin]
                     block -= L[start:stop, begin:start] @ columns[: start - begin]
                     block[:] = inverse @ block
-                    found += np.einsum("ij,ij->j", block, block)
+                    found += xp.einsum("ij,ij->j", block, block)
             return found
 
-        first = (n - last) // BLOCK * BLOCK
-        return np.concatenate(in_threads(sums_of_squares, pieces(first, n, BLOCK), most=COLUMNS // BLOCK))[-last:]
+        first = (n - last) // self.block * self.block
+        return xp.concatenate(self._each(sums_of_squares, pieces(first, n, self.block), most=COLUMNS // BLOCK))[-last:]
 
-    def leading(self, size: int) -> BlockedCholesky:
+    def leading(self, size: int) -> Self:
         """The factor of the first rows and columns, which is a part of this one; nothing is copied."""
-        part = object.__new__(BlockedCholesky)
+        part = object.__new__(type(self))
         part._L = self._L[:size, :size]
         part._spans = [(start, min(stop, size)) for start, stop in self._spans if start < size]
         own = zip(part._spans, self._inverses[: len(part._spans)], strict=True)

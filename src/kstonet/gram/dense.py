@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from kstonet._arrays import Array, astype, like, low_precision, machine_epsilon, namespace, to_numpy, widened, zeros
+from kstonet._arrays import Array, astype, contiguous, like, low_precision, machine_epsilon, namespace, to_numpy, widened, zeros
+from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.blocks import row_blocks
 from kstonet.gram.cholesky import BLOCK, BlockedCholesky, NotPositiveDefiniteError, with_jitter
 from kstonet.gram.expansion import ExpansionPart
@@ -24,6 +25,7 @@ from kstonet.threads import in_threads
 MIXED_PRECISION_FROM = 2000  # rows; below it a float64 factor costs milliseconds
 BLOCKS_AT_ONCE = 4  # which bounds their memory
 LARGEST_INVERSE = 2_400  # rows up to which a ridge regression inverts the matrix; more are factored
+SINGLE_JITTERS = range(-7, -3)  # powers of ten of the mean diagonal, for a factor in float32
 PRECISE = 0.05  # of a right-hand side: what float32 may leave over; the inverse's diagonal is right to 0.3 % then
 
 
@@ -88,7 +90,8 @@ class DenseGram:
         self._mixed = dtype == "float64" and self.n > MIXED_PRECISION_FROM
         held = f"matrix in float64, factor in {'float32' if self._mixed else 'float64'}" if dtype == "float64" else "in float32"
         limit = DEFAULT_FRACTION * self._available_memory(X) if max_memory is None else max_memory
-        require_memory(self.n, self.bytes_needed(self.n, dtype), limit, held, given=max_memory is not None)
+        require_memory(self.n, self._least_bytes(dtype), limit, held, given=max_memory is not None)
+        self._limit = limit
         X = astype(X, xp.float64)
         if kernel.precomputed:
             self._X = X[:, :0]  # prediction needs the number of training rows only
@@ -97,7 +100,7 @@ class DenseGram:
             self._X = X
             self._matrix = self._build()
         self._norm_bound = max(
-            (float(abs(self._matrix[rows]).sum(1).max()) for rows in row_blocks(self.n, self.n)), default=0.0
+            (float(abs(self._values(rows)).sum(1).max()) for rows in row_blocks(self.n, self.n)), default=0.0
         )
         self._shifted: _Shifted | None = None
         self._low_rank: PivotedCholesky | None = None
@@ -118,6 +121,10 @@ class DenseGram:
         matrix = 4 if dtype == "float32" else 8
         factor = 4 if dtype == "float32" or n > MIXED_PRECISION_FROM else 8
         return n * n * (matrix + factor) + n * min(n, BLOCK) * factor  # the factor keeps inverted diagonal blocks
+
+    def _least_bytes(self, dtype: str) -> int:
+        """Bytes without which there is no such Gram."""
+        return self.bytes_needed(self.n, dtype)
 
     @staticmethod
     def _available_memory(X: Array) -> int:
@@ -165,7 +172,7 @@ class DenseGram:
         """Matrices that come from outside are tested once; a solver's certificate would be void on others."""
         tolerance = self._norm_bound * (1e-8 if machine_epsilon(self.dtype) < 1e-10 else 1e-6)
         try:
-            self._cholesky(self._work_copy(namespace(self._matrix).float64, tolerance or 1e-300))
+            self._cholesky(self._work_copy(namespace(self._X).float64, tolerance or 1e-300))
         except NotPositiveDefiniteError:
             raise ValueError(
                 f"the Gram matrix is not positive semi-definite{self._smallest_eigenvalue()}, so the SVR problem is not "
@@ -182,20 +189,26 @@ class DenseGram:
 
     def _work_copy(self, precision: Any, shift: float | np.ndarray, chosen: np.ndarray | None = None) -> Array:
         """K + shift·I or K + diag(shift), of all rows or of chosen ones, in its own memory: a factorisation overwrites it."""
-        xp, size = namespace(self._matrix), self.n if chosen is None else len(chosen)
-        work = zeros(self._matrix, (size, size), precision)
-        if chosen is None:
-            work[...] = self._matrix
-        else:
-            indices = xp.asarray(chosen)
+        xp, size = namespace(self._X), self.n if chosen is None else len(chosen)
+        work = zeros(self._X, (size, size), precision)
+        indices: Any = EVERY_ROW if chosen is None else xp.asarray(chosen)
 
-            def fill(rows: slice) -> None:
-                work[rows] = self._matrix[indices[rows]][:, indices]
+        def fill(rows: slice) -> None:
+            work[rows] = self._values(rows if chosen is None else indices[rows], indices)
 
-            self._each(fill, row_blocks(size, self.n, most=self.block))
+        self._each(fill, row_blocks(size, self.n, most=self.block))
         everyone = xp.arange(size)
         work[everyone, everyone] += like(work, shift)
         return work
+
+    def _values(self, rows: Any, columns: Any = EVERY_ROW) -> Array:
+        """The rows and columns of K with these numbers."""
+        return self._matrix[rows][:, columns]
+
+    @property
+    def _precise(self) -> Any:
+        """The precision of a factor for which float32 is not enough."""
+        return namespace(self._X).float64
 
     @staticmethod
     def _each(work: Callable[[slice], None], blocks: Iterable[slice]) -> None:
@@ -206,7 +219,7 @@ class DenseGram:
 
     def array(self, values: Any) -> Array:
         """``values`` as a float64 array of the kind, and on the device, that products with this matrix take."""
-        return like(astype(self._matrix[:0], namespace(self._matrix).float64), values)
+        return like(self._X, values)
 
     def product(self, rows: Array) -> Array:
         """K applied to every row of ``rows`` (m, n)."""
@@ -228,7 +241,7 @@ class DenseGram:
 
     def _low_rank_solver(self, shift: float) -> LowRankSolver | None:
         """A solver of small rank where K has one; a rank once found serves every larger shift too."""
-        if not self._mixed:
+        if not self._mixed or self._matrix is None:
             return None
         held = self._low_rank
         if (
@@ -242,10 +255,10 @@ class DenseGram:
         return None if held.factor is None or held.trace > LEFT_OUT * shift else LowRankSolver(held.factor, shift)
 
     def _factorise(self, shift: float) -> Any:
-        low = low_precision(self._matrix)
+        low = low_precision(self._X)
         # A float32 factor of a matrix of norm |K| is exact for a shift off by about eps·|K|.
         low_is_enough = shift > 4 * machine_epsilon(low) * self._norm_bound
-        precisions = [namespace(self._matrix).float64]
+        precisions = [self._precise]
         if low_is_enough and (self._mixed or self.dtype == low):
             precisions.insert(0, low)
         for precision in precisions:
@@ -278,7 +291,8 @@ class DenseGram:
         With a jitter where rounding makes K singular. Ridge and norm would say when float32 is safe, but many kernels have no
         small eigenvalues even without a ridge.
         """
-        xp = namespace(self._matrix)
+        xp, precise = namespace(self._X), self._precise
+        jitters = JITTERS if precise == xp.float64 else SINGLE_JITTERS
 
         def single() -> Any:
             with contextlib.suppress(NotPositiveDefiniteError):
@@ -286,16 +300,16 @@ class DenseGram:
                 return factor if self._left_by(factor, ridges, chosen) < PRECISE else None
 
         def double(jitter: float) -> Any:
-            return self._cholesky(self._work_copy(xp.float64, ridges[chosen] + jitter, chosen))
+            return self._cholesky(self._work_copy(precise, ridges[chosen] + jitter, chosen))
 
-        factor = (single() if self._mixed else None) or with_jitter(double, float(self.diagonal().mean()), JITTERS, INVALID)
+        factor = (single() if self._mixed else None) or with_jitter(double, float(self.diagonal().mean()), jitters, INVALID)
         return FactoredSolver(ridges, chosen, factor, self.array)
 
     def _left_by(self, factor: Any, ridges: np.ndarray, chosen: np.ndarray) -> float:
         """The share of a random right-hand side that a factor's solution leaves over, by a product with the true matrix."""
         right = self.array(np.random.default_rng(0).normal(size=(1, len(chosen))))
         solved = widened(factor.solve(right))
-        indices = namespace(self._matrix).asarray(chosen)
+        indices = namespace(self._X).asarray(chosen)
         everywhere = zeros(right, (1, self.n))
         everywhere[:, indices] = solved
         left = right - self.product(everywhere)[:, indices] - like(right, ridges[chosen]) * solved
@@ -303,12 +317,12 @@ class DenseGram:
 
     def solve_on(self, indices: Array, shift: float, rows: Array) -> Array:
         """(K[indices, indices] + shift·I)⁻¹ applied to every row, in float64; with a jitter where K is singular otherwise."""
-        xp = namespace(self._matrix)
+        xp = namespace(self._X)
         everyone = xp.arange(len(indices))
         rounding = machine_epsilon(xp.float64) * self._norm_bound
 
         def factored(jitter: float) -> Any:
-            sub = astype(self._matrix[indices[:, None], indices], xp.float64)
+            sub = astype(contiguous(self._values(indices, indices)), xp.float64)
             sub[everyone, everyone] += shift + jitter
             return self._cholesky(sub)
 
@@ -317,7 +331,7 @@ class DenseGram:
 
     def columns(self, indices: np.ndarray) -> np.ndarray:
         """Kernel values of all training rows against some of them, as a float64 NumPy array of shape (n, q)."""
-        return to_numpy(self._matrix[indices].T).astype(np.float64, copy=False)  # K is symmetric, and its rows are contiguous
+        return to_numpy(self._values(indices).T).astype(np.float64, copy=False)  # K is symmetric, and its rows are contiguous
 
     def diagonal(self) -> Array:
         """k(x, x) for every training row."""
@@ -371,5 +385,6 @@ class DenseGram:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by matrix and factors."""
-        return int(self._matrix.nbytes + (self._shifted.factor.nbytes if self._shifted else 0))
+        """Bytes held by the matrix, or the rows that its values are computed from, and by its factor."""
+        values = self._X if self._matrix is None else self._matrix
+        return int(values.nbytes + (self._shifted.factor.nbytes if self._shifted else 0))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kstonet.gram.blocks import BLOCK_BYTES
 from kstonet.gram.cholesky import BLOCK, COLUMNS
-from kstonet.gram.dense import LARGEST_INVERSE, DenseGram
+from kstonet.gram.dense import LARGEST_INVERSE, MIXED_PRECISION_FROM, DenseGram
 
 KEPT = {"squared": 28e6, "epsilon_insensitive": 10e6}  # bytes of freed blocks that stay with the process
 CHOICE_ROWS = 1_600  # that kernels are chosen on
@@ -22,6 +22,7 @@ INVERSE_WORK = 4  # bytes per pair of rows while the last matrix is inverted
 FOLD_SHARE = 0.2  # of a matrix: the factors of its folds, with intervals
 SOLVER_ARRAYS = 40  # of rows × units for every fold, with intervals and the ε-insensitive loss
 FOLDS = 5
+DEVICE_BLOCK, VALUES_AT_ONCE = 1024, 5  # rows whose kernel values a device computes together, and arrays of them meanwhile
 HARD = 13.3  # bytes per pair of rows of matrix and factor, between 12 and 16
 FACTORED = 14.6  # likewise with a squared loss, where 16 are more frequent
 
@@ -79,19 +80,30 @@ def matrices_bytes(n: int, *, squared: bool = False, groups: int = 1, dtype: str
     return groups * DenseGram.bytes_needed(n, dtype)
 
 
-def device_bytes(n: int, *, squared: bool, dtype: str = "float64") -> int:
-    """Bytes of a dense matrix on a device.
-
-    Beside it a squared loss has a factor, and while that is made a copy of the matrix. Both are in float64 where the ridge is
-    small, which is not known before the choice: this is a bound. In float32 all take 16 bytes per pair of rows: 60,000 rows of
-    MNIST took 58 GB.
+def factor_bytes(n: int) -> int:
+    """Bytes of a float32 factor on a device, and of the kernel values that are computed at once while it is made and corrected.
 
     Examples
     --------
-    >>> device_bytes(60_000, squared=True)
-    86400000000
+    >>> factor_bytes(150_000)
+    96451200000
     """
-    return 24 * n * n if squared else DenseGram.bytes_needed(n, dtype)
+    return 4 * n * (n + BLOCK) + 8 * n * VALUES_AT_ONCE * DEVICE_BLOCK
+
+
+def device_bytes(n: int, *, squared: bool, most: float, dtype: str = "float64") -> int:
+    """Bytes of a dense matrix on a device with its factor, which mostly is in float32.
+
+    Where that is more than ``most``, a squared loss makes do with a factor, and computes kernel values when it needs them.
+
+    Examples
+    --------
+    >>> device_bytes(60_000, squared=True, most=100e9), device_bytes(150_000, squared=True, most=100e9)
+    (43322880000, 96451200000)
+    """
+    whole = DenseGram.bytes_needed(n, dtype)
+    forgets = squared and n > MIXED_PRECISION_FROM and whole > most
+    return min(factor_bytes(n), whole) if forgets else whole
 
 
 def latent_bytes(n: int, work: Workload) -> float:

@@ -142,9 +142,12 @@ def choose_solver(
     if pairwise:
         return "dense", "the kernel matrix is given"
     if device is not None:
-        needed, most = device_bytes(n, squared=squared, dtype=dtype), memory_limit(max_memory, device)
+        most = memory_limit(max_memory, device)
+        needed = device_bytes(n, squared=squared, most=most, dtype=dtype)
         if needed <= most:
-            return "dense", f"device={device!r} holds the whole matrix"
+            whole = needed == device_bytes(n, squared=False, most=most, dtype=dtype)
+            held = "the whole matrix" if whole else "a factor of the matrix, whose values are computed when they are needed"
+            return "dense", f"device={device!r} holds {held}"
         would = f"the matrix of {n:,} rows would take {readable_bytes(needed)} of device={device!r}"
         return "low_rank", f"{would}, of {readable_bytes(most)} that may be taken"
     if squared and n > LARGEST_FACTOR:
@@ -172,10 +175,11 @@ def plan_training(
     if solver == "auto":
         solver, reason = choose_solver(n, pairwise=pairwise, squared=squared, device=device, max_memory=max_memory)
     made = LowRank() if solver == "low_rank" else solver
+    most = memory_limit(max_memory, device) / work.groups
     cores = GPU_CORES if device is not None and device != "cpu" else 1.0 + MOST_PARALLEL * (cpu_count() - 1)
     seconds = n * units * 25 * LATENT_STEP * iterations
     if isinstance(made, LowRank):
-        rank, leaf_rows = made.sizes(n, memory_limit(max_memory, device), device)
+        rank, leaf_rows = made.sizes(n, most, device)
         leaf = leaf_size(n, leaf_rows)
         numbers = work.groups * made.bytes_needed(n, rank, leaf_rows) + 2 * BLOCK_BYTES
         numbers += 4 * n * leaf if work.intervals else 0  # cross-fitting has a solver of its own
@@ -189,7 +193,8 @@ def plan_training(
     operations = n * n * (KERNEL_VALUE + 2.0 * p / RATE) + (n**3 if squared else n**3 / 6.0) / RATE
     operations += 1.5 * iterations * (1 if squared else 40) * 2.0 * n * n * units / RATE
     name = solver if isinstance(solver, str) else type(solver).__name__
-    peak = chosen_bytes(n, work, dense_bytes(n, work)) if device is None else device_bytes(n, squared=squared) * work.groups
+    on_device = work.groups * device_bytes(n, squared=squared, most=most)
+    peak = chosen_bytes(n, work, dense_bytes(n, work)) if device is None else on_device
     return Plan(name, reason, n, p, int(peak), float(seconds + operations / cores))
 
 
