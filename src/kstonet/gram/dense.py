@@ -25,7 +25,6 @@ from kstonet.threads import in_threads
 MIXED_PRECISION_FROM = 2000  # rows; below it a float64 factor costs milliseconds
 BLOCKS_AT_ONCE = 4  # which bounds their memory
 LARGEST_INVERSE = 2_400  # rows up to which a ridge regression inverts the matrix; more are factored
-SINGLE_JITTERS = range(-7, -3)  # powers of ten of the mean diagonal, for a factor in float32
 PRECISE = 0.05  # of a right-hand side: what float32 may leave over; the inverse's diagonal is right to 0.3 % then
 
 
@@ -205,11 +204,6 @@ class DenseGram:
         """The rows and columns of K with these numbers."""
         return self._matrix[rows][:, columns]
 
-    @property
-    def _precise(self) -> Any:
-        """The precision of a factor for which float32 is not enough."""
-        return namespace(self._X).float64
-
     @staticmethod
     def _each(work: Callable[[slice], None], blocks: Iterable[slice]) -> None:
         in_threads(work, blocks, most=BLOCKS_AT_ONCE)
@@ -258,7 +252,7 @@ class DenseGram:
         low = low_precision(self._X)
         # A float32 factor of a matrix of norm |K| is exact for a shift off by about eps·|K|.
         low_is_enough = shift > 4 * machine_epsilon(low) * self._norm_bound
-        precisions = [self._precise]
+        precisions = [namespace(self._X).float64]
         if low_is_enough and (self._mixed or self.dtype == low):
             precisions.insert(0, low)
         for precision in precisions:
@@ -291,8 +285,7 @@ class DenseGram:
         With a jitter where rounding makes K singular. Ridge and norm would say when float32 is safe, but many kernels have no
         small eigenvalues even without a ridge.
         """
-        xp, precise = namespace(self._X), self._precise
-        jitters = JITTERS if precise == xp.float64 else SINGLE_JITTERS
+        xp = namespace(self._X)
 
         def single() -> Any:
             with contextlib.suppress(NotPositiveDefiniteError):
@@ -300,9 +293,9 @@ class DenseGram:
                 return factor if self._left_by(factor, ridges, chosen) < PRECISE else None
 
         def double(jitter: float) -> Any:
-            return self._cholesky(self._work_copy(precise, ridges[chosen] + jitter, chosen))
+            return self._cholesky(self._work_copy(xp.float64, ridges[chosen] + jitter, chosen))
 
-        factor = (single() if self._mixed else None) or with_jitter(double, float(self.diagonal().mean()), jitters, INVALID)
+        factor = (single() if self._mixed else None) or with_jitter(double, float(self.diagonal().mean()), JITTERS, INVALID)
         return FactoredSolver(ridges, chosen, factor, self.array)
 
     def _left_by(self, factor: Any, ridges: np.ndarray, chosen: np.ndarray) -> float:

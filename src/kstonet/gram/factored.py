@@ -7,8 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kstonet._arrays import Array, to_numpy
+from kstonet._arrays import Array, like, namespace, to_numpy, widened, zeros
 from kstonet.gram.solver_of_rows import SolverOfRows
+
+LEFT = 1e-3  # of a right-hand side, after conjugate gradients
+MOST_STEPS = 100
+SMALLEST = 1e-300
 
 
 def factor_order(n: int) -> np.ndarray:
@@ -74,10 +78,76 @@ class FactoredSolver(SolverOfRows):
         seen = self._seen[:size]
         if not rows[seen].all() or not np.array_equal(self._ridges[seen], ridges[seen]):
             return None
-        return FactoredSolver(ridges, seen, self._factor.leading(size), self._array)
+        return self._with(ridges, size)
+
+    def _with(self, ridges: np.ndarray, size: int) -> FactoredSolver:
+        """The solver by the leading part of the factor."""
+        return FactoredSolver(ridges, self._seen[:size], self._factor.leading(size), self._array)
 
     def _applied(self, own: np.ndarray) -> np.ndarray:
         return to_numpy(self._factor.solve(self._array(own)))
 
     def _own_diagonal(self, last: int) -> np.ndarray:
         return to_numpy(self._factor.inverse_diagonal(last))
+
+
+class CorrectedSolver(FactoredSolver):
+    """A solver whose factor is not precise enough for corrections by products alone: it preconditions conjugate gradients.
+
+    Parameters
+    ----------
+    ridges, seen, array
+        As in :class:`FactoredSolver`.
+    factor : Factor
+        Of K + diag(ridges) + jitter·I on these rows.
+    product : callable
+        K, of all rows, applied to every row of an array.
+    jitter : float
+        What was added to the diagonal of the factor.
+    """
+
+    def __init__(
+        self,
+        ridges: np.ndarray,
+        seen: np.ndarray,
+        factor: Factor,
+        array: Callable[[Any], Array],
+        product: Callable[[Array], Array],
+        jitter: float,
+    ) -> None:
+        super().__init__(ridges, seen, factor, array)
+        self._product, self._jitter = product, jitter
+
+    def _with(self, ridges: np.ndarray, size: int) -> CorrectedSolver:
+        leading = self._factor.leading(size)
+        return CorrectedSolver(ridges, self._seen[:size], leading, self._array, self._product, self._jitter)
+
+    def _applied(self, own: np.ndarray) -> np.ndarray:
+        """Conjugate gradients for all right-hand sides at once, until the worst of them leaves ``LEFT`` of itself over."""
+        left = self._array(own)
+        xp = namespace(left)
+        solved, direction, before = left * 0.0, left * 0.0, left[:, 0] * 0.0 + 1.0
+        size = (left**2).sum(1)
+        for _ in range(MOST_STEPS):
+            if bool(((left**2).sum(1) <= LEFT**2 * size).all()):
+                break
+            preconditioned = widened(self._factor.solve(left))
+            now = (left * preconditioned).sum(1)
+            direction = preconditioned + (now / before)[:, None] * direction
+            image = self._image(direction)
+            step = (now / xp.clip((direction * image).sum(1), SMALLEST, None))[:, None]  # zero for what is solved already
+            solved, left = solved + step * direction, left - step * image
+            before = xp.clip(now, SMALLEST, None)
+        return to_numpy(solved)
+
+    def _image(self, own: Array) -> Array:
+        """(K + diag(ridges))·own on the rows of the factor."""
+        indices = namespace(own).asarray(self._seen)
+        everywhere = zeros(own, (len(own), len(self._ridges)))
+        everywhere[:, indices] = own
+        return self._product(everywhere)[:, indices] + like(own, self._ridges[self._seen]) * own
+
+    def _own_diagonal(self, last: int) -> np.ndarray:
+        """A row's share in its own prediction, 1 - ridge·(A⁻¹)ᵢᵢ, hardly depends on the jitter where rows are many."""
+        ridges = self._ridges[self._seen[len(self._seen) - last :]]
+        return np.asarray(super()._own_diagonal(last) * (ridges + self._jitter) / ridges)

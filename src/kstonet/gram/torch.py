@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -9,13 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from kstonet._arrays import Array, astype, zeros
+from kstonet._arrays import Array, astype, machine_epsilon, zeros
 from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.blocks import row_blocks
-from kstonet.gram.cholesky import BlockedCholesky
-from kstonet.gram.dense import DenseGram
+from kstonet.gram.cholesky import BlockedCholesky, NotPositiveDefiniteError
+from kstonet.gram.dense import PRECISE, DenseGram
 from kstonet.gram.expansion import Expansion
+from kstonet.gram.factored import CorrectedSolver, FactoredSolver
 from kstonet.gram.footprint import DEVICE_BLOCK, factor_bytes
+from kstonet.gram.inverted import INVALID
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.memory import available_memory
 
@@ -127,9 +130,21 @@ class TorchGram(DenseGram):
             self._matrix = None
         return super()._work_copy(precision, shift, chosen)
 
-    @property
-    def _precise(self) -> torch.dtype:
-        return torch.float64 if 8 * self.n**2 <= self._limit else torch.float32
+    def _factored(self, ridges: np.ndarray, chosen: np.ndarray) -> FactoredSolver:
+        """As for arrays of NumPy; a factor in float32 has to do where there is no room for float64.
+
+        Rounding makes the matrix of a wide kernel indefinite. A factor with a jitter is then corrected by conjugate gradients.
+        """
+        if not self._forgets or 8 * len(chosen) ** 2 <= self._limit:
+            return super()._factored(ridges, chosen)
+        rounding = machine_epsilon(torch.float32) * self._norm_bound
+        for jitter in (0.0, *(rounding * 4.0**power for power in range(5))):
+            with contextlib.suppress(NotPositiveDefiniteError):
+                factor = self._cholesky(self._work_copy(torch.float32, ridges[chosen] + jitter, chosen))
+                if jitter == 0.0 and self._left_by(factor, ridges, chosen) < PRECISE:
+                    return FactoredSolver(ridges, chosen, factor, self.array)
+                return CorrectedSolver(ridges, chosen, factor, self.array, self.product, jitter)
+        raise NotPositiveDefiniteError(INVALID)
 
     def _values(self, rows: Any, columns: Any = EVERY_ROW) -> Array:
         if self._matrix is not None:
