@@ -21,7 +21,20 @@ ORDER = [
     "baselines",  # deprecated: forwards to experiments
 ]  # fmt: skip
 INDEPENDENT = [{"gram", "imputation"}, {"solvers", "imputation"}]  # parts that must not know each other
-OPTIONAL = ("torch", "dask", "matplotlib", "pandas", "polars", "typer", "rich", "onnx", "safetensors", "pooch", "requests")
+OPTIONAL = (
+    "torch",
+    "triton",
+    "dask",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "typer",
+    "rich",
+    "onnx",
+    "safetensors",
+    "pooch",
+    "requests",
+)
 
 
 def imported_modules(path: Path) -> set[str]:

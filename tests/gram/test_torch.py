@@ -115,7 +115,7 @@ def test_a_factor_in_float32_serves_where_there_is_no_room_for_another(device, r
 
 FUSED = """
 import torch
-from kstonet.gram.fused import absolute_distances
+from kstonet.gram.torch_distances import absolute_distances
 
 for rows, others, features in ((130, 70, 5), (1, 64, 1), (3, 0, 2)):
     X, Y = (torch.rand((count, features), dtype=torch.float64) for count in (rows, others))
@@ -137,8 +137,8 @@ def test_fused_distances():
 
 @pytest.mark.skipif("cuda" not in DEVICES, reason="no GPU that torch can use")
 def test_a_gpu_uses_fused_distances(monkeypatch):
-    import kstonet.gram.fused
+    import kstonet.gram.torch_distances
 
-    monkeypatch.setattr(kstonet.gram.fused, "absolute_distances", lambda X, Y: X[:, :1] + Y[:, 0])
+    monkeypatch.setattr(kstonet.gram.torch_distances, "absolute_distances", lambda X, Y: X[:, :1] + Y[:, 0])
     T = torch.ones((3, 2), device="cuda", dtype=torch.float64)
     assert float(make_kernel("laplacian", T, gamma=1.0)(T, T)[0, 0]) == pytest.approx(np.exp(-2.0))

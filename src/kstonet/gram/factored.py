@@ -99,7 +99,7 @@ class CorrectedSolver(FactoredSolver):
     ridges, seen, array
         As in :class:`FactoredSolver`.
     factor : Factor
-        Of K + diag(ridges) + jitter·I on these rows.
+        The factor of K + diag(ridges) + jitter·I on these rows.
     product : callable
         K, of all rows, applied to every row of an array.
     jitter : float

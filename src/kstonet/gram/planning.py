@@ -11,6 +11,7 @@ from joblib import cpu_count
 from kstonet._records import storable
 from kstonet._words import readable_bytes
 from kstonet.gram.blocks import BLOCK_BYTES
+from kstonet.gram.dense import DenseGram
 from kstonet.gram.devices import memory_limit
 from kstonet.gram.footprint import Workload, chosen_bytes, dense_bytes, device_bytes, latent_bytes, matrices_bytes
 from kstonet.gram.low_rank import LowRankGram
@@ -142,12 +143,9 @@ def choose_solver(
     if pairwise:
         return "dense", "the kernel matrix is given"
     if device is not None:
-        most = memory_limit(max_memory, device)
-        needed = device_bytes(n, squared=squared, most=most, dtype=dtype)
+        needed, most = DenseGram.bytes_needed(n, dtype), memory_limit(max_memory, device)
         if needed <= most:
-            whole = needed == device_bytes(n, squared=False, most=most, dtype=dtype)
-            held = "the whole matrix" if whole else "a factor of the matrix, whose values are computed when they are needed"
-            return "dense", f"device={device!r} holds {held}"
+            return "dense", f"device={device!r} holds the whole matrix"
         would = f"the matrix of {n:,} rows would take {readable_bytes(needed)} of device={device!r}"
         return "low_rank", f"{would}, of {readable_bytes(most)} that may be taken"
     if squared and n > LARGEST_FACTOR:

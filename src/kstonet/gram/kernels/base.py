@@ -200,7 +200,7 @@ def absolute_distances(X: Array, Y: Array) -> Array:
     """Distances in the 1-norm, feature by feature: all at once would take p times the memory."""
     if getattr(getattr(X, "device", None), "type", None) == "cuda":
         with contextlib.suppress(ImportError):  # no Triton: PyTorch has it on Linux
-            return importlib.import_module("kstonet.gram.fused").absolute_distances(X, Y)
+            return importlib.import_module("kstonet.gram.torch_distances").absolute_distances(X, Y)
     xp = namespace(X)
     D = xp.abs(X[:, :1] - Y[:, 0])
     for j in range(1, X.shape[1]):
