@@ -58,8 +58,7 @@ class DenseLayer(RegressionLayer):
         return len(self.intercept)
 
     def mean(self, inputs: Array) -> Array:
-        value = self.activation.value(inputs)
-        return value @ beside(value, self.weights).T + beside(value, self.intercept)
+        return self.activation.value(inputs) @ beside(inputs, self.weights).T + beside(inputs, self.intercept)
 
     def log_density(self, inputs: Array, outputs: Array) -> Array:
         squared = ((outputs - self.mean(inputs)) ** 2).sum(axis=1)

@@ -84,8 +84,7 @@ class CategoricalHead(RegressionLayer):
 
     def mean(self, inputs: Array) -> Array:
         """Logits, one column per class (the first is zero for two classes)."""
-        value = self.activation.value(inputs)
-        logits = value @ beside(value, self.weights).T + beside(value, self.intercept)
+        logits = self.activation.value(inputs) @ beside(inputs, self.weights).T + beside(inputs, self.intercept)
         if self.n_classes > 2:
             return logits
         return namespace(logits).column_stack([zeros(logits, (len(logits),)), logits[:, 0]])
@@ -118,8 +117,7 @@ class CategoricalHead(RegressionLayer):
         raise TypeError("class labels are observed, never imputed: there is no score for them")
 
     def score_input(self, inputs: Array, outputs: Array) -> Array:
-        log_p = log_proba(self.mean(inputs))
-        error = -namespace(log_p).exp(log_p)
+        error = -namespace(inputs).exp(log_proba(self.mean(inputs)))
         error[row_indices(error), outputs] += 1.0
         return self.activation.slope(inputs) * (error @ beside(error, self.coefficients()[0])) / self.temperature
 

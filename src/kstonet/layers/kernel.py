@@ -158,13 +158,14 @@ class KernelLayer(FittedRows):
     # -- the distribution ----------------------------------------------------------------------------------------------------
 
     def log_density(self, inputs: Any, outputs: Array) -> Array:
-        outside = positive_part(abs(outputs - self.mean(inputs)) - beside(outputs, self.epsilon))
+        xp = namespace(outputs)
+        outside = positive_part(xp.abs(outputs - self.mean(inputs)) - beside(outputs, self.epsilon))
         constant = float(np.log(self.C / (2.0 * (1.0 + self.C * self.epsilon))).sum())
         return constant - (beside(outputs, self.C) * outside).sum(axis=1)
 
     def score_output(self, inputs: Any, outputs: Array) -> Array:
         xp, residual = namespace(outputs), outputs - self.mean(inputs)
-        return xp.where(abs(residual) > beside(residual, self.epsilon), beside(residual, -self.C) * xp.sign(residual), 0.0)
+        return xp.where(xp.abs(residual) > beside(residual, self.epsilon), beside(residual, -self.C) * xp.sign(residual), 0.0)
 
     def curvature_output(self) -> np.ndarray:
         """The density has kinks; its inverse variance is the stiffness that matters to a sampler."""
