@@ -84,7 +84,11 @@ class CategoricalHead(RegressionLayer):
 
     def mean(self, inputs: Array) -> Array:
         """Logits, one column per class (the first is zero for two classes)."""
-        logits = self.activation.value(inputs) @ beside(inputs, self.weights).T + beside(inputs, self.intercept)
+        return self._logits(self.activation.value(inputs))
+
+    def _logits(self, value: Array) -> Array:
+        """From the activated inputs."""
+        logits = value @ beside(value, self.weights).T + beside(value, self.intercept)
         if self.n_classes > 2:
             return logits
         return namespace(logits).column_stack([zeros(logits, (len(logits),)), logits[:, 0]])
@@ -117,9 +121,10 @@ class CategoricalHead(RegressionLayer):
         raise TypeError("class labels are observed, never imputed: there is no score for them")
 
     def score_input(self, inputs: Array, outputs: Array) -> Array:
-        error = -namespace(inputs).exp(log_proba(self.mean(inputs)))
+        value, slope = self.activation.value_and_slope(inputs)
+        error = -namespace(value).exp(log_proba(self._logits(value)))
         error[row_indices(error), outputs] += 1.0
-        return self.activation.slope(inputs) * (error @ beside(error, self.coefficients()[0])) / self.temperature
+        return slope * (error @ beside(error, self.coefficients()[0])) / self.temperature
 
     def curvature_output(self) -> np.ndarray:
         raise TypeError("class labels are observed, never imputed: there is no curvature for them")
