@@ -27,7 +27,7 @@ test-long: $(VENV)/.installed   ## slow checks at full size
 test-torch: $(VENV)/.installed  ## every Gram under its contract, those on PyTorch tensors (CPU build) included
 	$(BIN)/python -c "import torch, triton" 2>/dev/null || \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" "$(TRITON)"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/gram tests/estimators/test_device.py src/kstonet/gram
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/gram tests/test_device_loop.py tests/estimators/test_device.py src/kstonet/gram
 
 test-dask: $(VENV)/.installed   ## training on a Dask cluster of worker processes on this machine
 	$(BIN)/python -c "import distributed" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dask]"

@@ -7,9 +7,11 @@ caller imported it already.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.special
 
 Array = Any  # numpy.ndarray or torch.Tensor: the code never asks which
 
@@ -36,6 +38,24 @@ def like(reference: Array, values: Any) -> Array:
     return xp.as_tensor(values, dtype=reference.dtype, device=reference.device)
 
 
+def beside(reference: Array, values: Any) -> Array:
+    """``values``, of their own dtype, where ``reference`` is: as they are beside NumPy, a tensor on the device of a tensor."""
+    xp = namespace(reference)
+    return values if xp is np else xp.as_tensor(values, device=reference.device)
+
+
+def filled(reference: Array, shape: tuple[int, ...], fill: Callable[[np.ndarray], None]) -> Array:
+    """An array of float64 beside ``reference`` whose values ``fill`` writes on the CPU."""
+    xp = namespace(reference)
+    if xp is np:
+        values = np.empty(shape)
+        fill(values)
+        return values
+    there = xp.empty(shape, dtype=xp.float64, pin_memory=reference.is_cuda)  # a GPU fetches it from there without waiting
+    fill(there.numpy())
+    return there.to(reference.device, non_blocking=True)
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """Return ``array`` as NumPy, from whatever device it is on."""
     return array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)
@@ -49,6 +69,11 @@ def in_kind_of(reference: Array, array: Array) -> Array:
 def widened(array: Array) -> Array:
     """``array`` in float64; itself where it is that already."""
     return astype(array, namespace(array).float64)
+
+
+def floats(values: Any) -> Array:
+    """``values`` in float64: a tensor stays where it is, everything else becomes a NumPy array."""
+    return np.asarray(values, dtype=np.float64) if namespace(values) is np else widened(values)
 
 
 def contiguous(array: Array) -> Array:
@@ -66,6 +91,12 @@ def take_along_rows(array: Array, indices: Array) -> Array:
     """Gather ``indices`` within every row."""
     xp = namespace(array)
     return np.take_along_axis(array, indices, -1) if xp is np else xp.gather(array, -1, indices)
+
+
+def row_indices(array: Array) -> Array:
+    """Indices of all rows, beside ``array``."""
+    xp = namespace(array)
+    return np.arange(len(array)) if xp is np else xp.arange(len(array), device=array.device)
 
 
 def indices_where(mask: Array) -> Array:
@@ -86,6 +117,52 @@ def zeros(reference: Array, shape: tuple[int, ...], dtype: Any = None) -> Array:
     if xp is np:
         return np.zeros(shape, dtype=dtype)
     return xp.zeros(shape, dtype=dtype, device=reference.device)
+
+
+def full(reference: Array, shape: tuple[int, ...], value: float) -> Array:
+    """Values in float64 that are all the same, beside ``reference``."""
+    xp = namespace(reference)
+    return np.full(shape, value) if xp is np else xp.full(shape, value, dtype=xp.float64, device=reference.device)
+
+
+def positive_part(array: Array) -> Array:
+    """The larger of every value and zero."""
+    return np.maximum(array, 0.0) if namespace(array) is np else array.clamp(min=0.0)
+
+
+def deviation(array: Array) -> float:
+    """Standard deviation of all values, divided by their number."""
+    return float(array.std() if namespace(array) is np else array.std(correction=0))
+
+
+def dots(left: Array, right: Array, axis: int) -> Array:
+    """Products of the vectors along ``axis`` of two matrices."""
+    if namespace(left) is np:
+        return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", left, right)
+    return (left * right).sum(axis)  # what einsum makes of it, a product of many tiny matrices, is slow on a GPU
+
+
+def special(array: Array) -> Any:
+    """The module with the special functions, expit and ndtr among them, for ``array``."""
+    xp = namespace(array)
+    return scipy.special if xp is np else xp.special
+
+
+def takes_tensors(kind: type) -> bool:
+    """Whether a class says of itself that it computes with whatever arrays it is given, NumPy's or PyTorch's.
+
+    What a base class says does not count: a subclass from outside may be written for NumPy alone.
+
+    Examples
+    --------
+    >>> class Both:
+    ...     takes_tensors = True
+    >>> class Own(Both):
+    ...     pass
+    >>> takes_tensors(Both), takes_tensors(Own)
+    (True, False)
+    """
+    return bool(vars(kind).get("takes_tensors", False))
 
 
 def low_precision(reference: Array) -> Any:

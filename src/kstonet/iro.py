@@ -15,14 +15,18 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from kstonet._arrays import namespace, takes_tensors, to_numpy
+from kstonet.imputation import SAMPLERS
 from kstonet.imputation.base import Latents
-from kstonet.imputation.chain import MOST_SHRINKS, ChainSettings, Draw, run_chain
+from kstonet.imputation.chain import MOST_SHRINKS, ChainSettings, Draw, attempt, run_chain
+from kstonet.imputation.streams import ChunkStreams
 from kstonet.network import Network
 from kstonet.noise import automatic_noise
 from kstonet.threads import in_threads, pieces
 
 Schedule = float | str | Sequence[Any] | Callable[[int], Any]
 CHUNK = 2048  # observations drawn together: their arrays stay in the cache
+DEVICE_VALUES = 2**23  # values of all layers in the chunks that a device draws together: some ten arrays of 64 MB
 
 
 @dataclass(frozen=True)
@@ -105,21 +109,41 @@ def impute(
     """Step 1 of Algorithm 1: draw the latent values of all observations.
 
     Observations are independent given the parameters, so they are drawn in chunks, every chunk from a stream of its own: the
-    numbers are the same whether the chunks run one after another or at once.
+    numbers are the same whether the chunks run one after another or at once. A device draws many chunks together, with the same
+    random numbers.
 
-    Returns the latent values, and the draws of the chunks.
+    Returns the latent values, and the draws of the chunks, or of those that were drawn together.
     """
     n = len(start[0])
     seed = int(rng.integers(2**63))
     chain = replace(settings.chain, temperature=temperature)
     chunks = pieces(0, n, CHUNK)
 
-    def draw(k: int, rows: slice) -> Draw:
-        conditionals = network.conditionals(inputs, outputs, rows)
-        here = tuple(values[rows] for values in start)
+    def draw(k: int) -> Draw:
+        conditionals = network.conditionals(inputs, outputs, chunks[k])
+        here = tuple(values[chunks[k]] for values in start)
         return run_chain(np.random.default_rng([seed, k]), conditionals, here, chain, step_size)
 
-    draws = in_threads(lambda k: draw(k, chunks[k]), range(len(chunks)), settings.n_jobs)
+    def alone(some: Sequence[int]) -> list[Draw]:
+        return in_threads(draw, some, settings.n_jobs)
+
+    def together(some: Sequence[int]) -> list[Draw]:
+        rows = slice(chunks[some[0]].start, chunks[some[-1]].stop)
+        conditionals = network.conditionals(inputs, outputs, rows, placed=True)
+        there = tuple(network.first.place(values[rows]) for values in start)
+        generators = [np.random.default_rng([seed, k]) for k in some]
+        streams = ChunkStreams(generators, pieces(0, rows.stop - rows.start, CHUNK), there[0], settings.n_jobs)
+        drawn = attempt(streams, conditionals, there, chain, step_size)
+        if drawn is None:  # some chunk needs a shorter step, but not all: each finds its own
+            return alone(some)
+        return [replace(drawn, latents=tuple(to_numpy(values) for values in drawn.latents))]
+
+    every = range(len(chunks))
+    if _on_device(network, chain):
+        most = max(1, DEVICE_VALUES // (CHUNK * sum(layer.n_outputs for layer in network.layers)))
+        draws = [each for some in pieces(0, len(chunks), most) for each in together(every[some])]
+    else:
+        draws = alone(every)
     if any(each.gave_up for each in draws):
         warnings.warn(
             f"the imputation diverged {MOST_SHRINKS + 1} times, with steps down to step_size/{4**MOST_SHRINKS}; the latent "
@@ -128,6 +152,12 @@ def impute(
             stacklevel=2,
         )
     return tuple(np.concatenate(parts) for parts in zip(*(each.latents for each in draws), strict=True)), draws
+
+
+def _on_device(network: Network, chain: ChainSettings) -> bool:
+    """Whether the first layer's Gram is on a device, and the sampler and all layers take tensors."""
+    kinds = (SAMPLERS[chain.sampler], *(type(layer) for layer in network.uppers))
+    return all(takes_tensors(kind) for kind in kinds) and namespace(network.first.place(np.empty(0))) is not np
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._arrays import Array, takes_tensors
 from kstonet.imputation.base import Latents
 from kstonet.layers.base import FirstLayer, UpperLayer
 
@@ -63,10 +64,17 @@ class Network:
         """Noise-free value of every layer on the training rows: eq. (KDNNeq)."""
         return forward_above(self.uppers, self.first.mean(inputs))
 
-    def conditionals(self, inputs: Any, outputs: np.ndarray, rows: slice = slice(None)) -> NetworkConditionals:
-        """What a sampler needs to draw the latent values of some observations given the data."""
-        network = Network((self.first.at(rows), *self.uppers))
-        return NetworkConditionals(network, None if inputs is None else inputs[rows], outputs[rows])
+    def conditionals(
+        self, inputs: Any, outputs: np.ndarray, rows: slice = slice(None), *, placed: bool = False
+    ) -> NetworkConditionals:
+        """What a sampler needs to draw the latent values of some observations given the data.
+
+        With ``placed``, it draws them where the first layer's Gram computes, from layers that all take tensors.
+        """
+        first, observed = self.first.at(rows), outputs[rows]
+        network = Network((first.placed() if placed else first, *self.uppers))
+        seen = first.place(observed) if placed else observed
+        return NetworkConditionals(network, None if inputs is None else inputs[rows], seen)
 
     def refit(self, inputs: Any, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> Network:
         """Step 2 of Algorithm 1: every layer solves its own convex problem, independently of the others."""
@@ -75,8 +83,11 @@ class Network:
 
     def refit_above(self, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> tuple[UpperLayer, ...]:
         """The layers above the first, refitted; the first one is refitted already."""
-        chain = self.chain(latents, outputs, sample_weight)
-        return tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, layer in enumerate(self.uppers))
+        here = self.chain(latents, outputs, sample_weight)
+        there = tuple(self.first.place(values) for values in here)  # a regression computes where its inputs are
+        chains = (there if takes_tensors(type(layer)) else here for layer in self.uppers)
+        each = enumerate(zip(self.uppers, chains, strict=True))
+        return tuple(layer.refit(chain[i], chain[i + 1], sample_weight) for i, (layer, chain) in each)
 
     def chain(self, latents: Latents, outputs: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, ...]:
         """The inputs of the layers above the first, and the outputs: what these layers are fitted on."""
@@ -105,24 +116,24 @@ class Network:
 class NetworkConditionals:
     """π(Y_i | Y_{i-1}, Y_{i+1}) ∝ π(Y_i | Y_{i-1}) π(Y_{i+1} | Y_i) for the latent layers of a network."""
 
-    def __init__(self, network: Network, inputs: Any, outputs: np.ndarray) -> None:
+    def __init__(self, network: Network, inputs: Any, outputs: Array) -> None:
         self._network, self._inputs, self._outputs = network, inputs, outputs
 
-    def _around(self, layer: int, latents: Latents) -> tuple[Any, np.ndarray]:
+    def _around(self, layer: int, latents: Latents) -> tuple[Any, Array]:
         below = self._inputs if layer == 0 else latents[layer - 1]
         above = self._outputs if layer + 1 == len(latents) else latents[layer + 1]
         return below, above
 
-    def score(self, layer: int, latents: Latents) -> np.ndarray:
+    def score(self, layer: int, latents: Latents) -> Array:
         below, above = self._around(layer, latents)
         own, upper = self._network.layers[layer], self._network.uppers[layer]
-        return np.asarray(own.score_output(below, latents[layer]) + upper.score_input(latents[layer], above))
+        return own.score_output(below, latents[layer]) + upper.score_input(latents[layer], above)
 
-    def log_density(self, layer: int, latents: Latents) -> np.ndarray:
+    def log_density(self, layer: int, latents: Latents) -> Array:
         below, above = self._around(layer, latents)
         own, upper = self._network.layers[layer], self._network.uppers[layer]
-        return np.asarray(own.log_density(below, latents[layer]) + upper.log_density(latents[layer], above))
+        return own.log_density(below, latents[layer]) + upper.log_density(latents[layer], above)
 
-    def curvature(self, layer: int, latents: Latents) -> np.ndarray:
+    def curvature(self, layer: int, latents: Latents) -> Array:
         own, upper = self._network.layers[layer], self._network.uppers[layer]
-        return np.asarray(float(np.max(own.curvature_output())) + upper.curvature_input(latents[layer]))
+        return float(np.max(own.curvature_output())) + upper.curvature_input(latents[layer])

@@ -1,10 +1,13 @@
-"""Training with the Gram matrix on a device: the numbers are those of NumPy (make test-torch; a GPU where there is one)."""
+"""Training on a device: the numbers are those of NumPy (make test-torch; a GPU where there is one)."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+from extension import huber_layer, walk_sampler  # noqa: F401  # registered by their import
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.datasets import make_measurement_error
 from kstonet.gram import GramTooLargeError, LowRank
@@ -167,3 +170,36 @@ def test_a_model_predicts_where_its_device_is_missing():
         there = model.predict(X)
     np.testing.assert_allclose(there, here, **PRECISE)
     assert "_placed" not in pickle.loads(pickle.dumps(model)).__dict__
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("sizes", [(5,), (5, 4)])
+@pytest.mark.parametrize("classes", [None, 2, 3])
+def test_every_step_of_a_training(classes, sizes, loss, device):
+    """Regressions and classes, one hidden layer and two: the chain is the same, iteration by iteration."""
+    options = {"tuning": "none", "hidden_layer_sizes": sizes, "loss": loss, "residuals": None, **FAST}
+    kind = KStoNetRegressor if classes is None else KStoNetClassifier
+    y = Y if classes is None else np.digitize(Y, np.quantile(Y, np.arange(1, classes) / classes))
+    here, there = (kind(**options, device=where).fit(X, y) for where in (None, device))
+    for ours, theirs in zip(there.history_, here.history_, strict=True):
+        for name in ("loss", "noise", "step_size", "kinetic"):
+            assert ours[name] == pytest.approx(theirs[name], rel=1e-6)
+    ask = "predict" if classes is None else "predict_proba"
+    np.testing.assert_allclose(getattr(there, ask)(X), getattr(here, ask)(X), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"sampler": "gibbs"}, {"sampler": "walk"}, {"upper_layer": "huber"}, {"sampler": "hmc"}])
+def test_samplers_and_layers_from_outside(options):
+    here, there = (KStoNetRegressor(tuning="none", **FAST, **options, device=where).fit(X, Y) for where in (None, "cpu"))
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=1e-6, atol=1e-6)
+
+
+def test_no_device_needs_no_torch():
+    code = (
+        "import sys, numpy as np\nfrom kstonet import KStoNetClassifier\n"
+        "X = np.random.default_rng(0).normal(size=(60, 2))\n"
+        "KStoNetClassifier(tuning='none', max_iter=2, n_average=1).fit(X, X[:, 0] > 0)\nprint('torch' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"

@@ -153,8 +153,8 @@ KSTONET_PARAMETERS = f"""
         matrix does not fit into memory, and with a squared loss from 20,000 rows on; ``explain_plan`` says what it will be, and
         ``plan_`` what it was. :func:`kstonet.gram.register_gram` adds others.
     device : str, optional
-        Where the kernel matrix lives, the regressions of the first layer are solved and predictions are computed: None is NumPy
-        on the CPU, "cuda" a GPU (any name that PyTorch knows; extra "gpu"). A fitted model predicts elsewhere after
+        Where the kernel matrix lives, hidden values are imputed, regressions are solved and predictions are computed: None is
+        NumPy on the CPU, "cuda" a GPU (any name that PyTorch knows; extra "gpu"). A fitted model predicts elsewhere after
         ``set_params(device=...)``, and on the CPU, with a warning, where its device is missing.{SHARED_PARAMETERS}
     Notes
     -----

@@ -10,25 +10,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-Latents = tuple[np.ndarray, ...]
+from kstonet._arrays import Array, namespace
+
+Latents = tuple[Array, ...]
 
 
 class Conditionals(Protocol):
     """π(Y_i | Y_{i-1}, Y_{i+1}) for every latent layer, given the current parameters (Algorithm 1, step 1)."""
 
-    def score(self, layer: int, latents: Latents) -> np.ndarray:
+    def score(self, layer: int, latents: Latents) -> Array:
         """∂ log π / ∂ Y_layer, shape (n, units)."""
         ...
 
-    def log_density(self, layer: int, latents: Latents) -> np.ndarray:
+    def log_density(self, layer: int, latents: Latents) -> Array:
         """Log π of the terms that hold Y_layer, up to a constant, shape (n,)."""
         ...
 
-    def curvature(self, layer: int, latents: Latents) -> np.ndarray:
+    def curvature(self, layer: int, latents: Latents) -> Array:
         """A bound on the curvature of log π in Y_layer, shape (n,)."""
         ...
 
@@ -68,6 +70,9 @@ class ChainState:
 class Sampler(ABC):
     """A sampler of the latent values.
 
+    A class that says ``takes_tensors = True`` may be given tensors on a device for all of its arrays, and then ``rng`` gives
+    ``standard_normal`` and ``uniform`` numbers as tensors, too. Others are given NumPy arrays only.
+
     Parameters
     ----------
     step_sizes : tuple of ndarray
@@ -92,18 +97,17 @@ class Sampler(ABC):
         return ChainState(latents)
 
     @abstractmethod
-    def step(self, rng: np.random.Generator, state: ChainState, conditionals: Conditionals) -> tuple[ChainState, SamplerInfo]:
+    def step(self, rng: Any, state: ChainState, conditionals: Conditionals) -> tuple[ChainState, SamplerInfo]:
         """One sweep from the last latent layer to the first."""
 
 
-def replaced(latents: Latents, layer: int, values: np.ndarray) -> Latents:
+def replaced(latents: Latents, layer: int, values: Array) -> Latents:
     """The latent values with one layer replaced."""
     return (*latents[:layer], values, *latents[layer + 1 :])
 
 
-def choose(
-    rng: np.random.Generator, log_ratio: np.ndarray, proposal: np.ndarray, current: np.ndarray
-) -> tuple[np.ndarray, float]:
+def choose(rng: Any, log_ratio: Array, proposal: Array, current: Array) -> tuple[Array, float]:
     """Apply Metropolis' rule to every observation; non-finite proposals are rejected. Return values and share accepted."""
-    accepted = np.log(rng.uniform(size=len(log_ratio))) < log_ratio  # NaN compares as False
-    return np.where(accepted[:, None], proposal, current), float(accepted.mean())
+    xp = namespace(log_ratio)
+    accepted = xp.log(rng.uniform(size=len(log_ratio))) < log_ratio  # NaN compares as False
+    return xp.where(accepted[:, None], proposal, current), int(accepted.sum()) / len(accepted)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kstonet._arrays import deviation, full, to_numpy
 from kstonet.imputation import SAMPLERS
 from kstonet.imputation.base import Conditionals, Latents, SamplerInfo
 from kstonet.imputation.step_size import automatic_step_sizes
@@ -63,27 +64,36 @@ def run_chain(
     -------
     Draw
     """
-    kind = SAMPLERS[settings.sampler]
-    spreads = [1.0 + values.std() for values in start]
     for shrinks in range(MOST_SHRINKS + 1):
-        if step_size == "auto":
-            sizes = automatic_step_sizes(conditionals, start, kind.longest_step(settings.friction))
-        else:
-            sizes = tuple(np.full((len(values), 1), float(step_size)) for values in start)
-        sizes = tuple(size / 4.0**shrinks for size in sizes)
-        sampler = kind(sizes, settings.temperature, settings.friction)
-        state, infos = sampler.init(start), [SamplerInfo()]
-        with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(settings.n_steps):
-                state, info = sampler.step(rng, state, conditionals)
-                infos.append(info)
-                if info.diverged:
-                    break
-        far = infos[-1].diverged or any(
-            np.abs(values - first).max() > FARTHEST * spread
-            for values, first, spread in zip(state.latents, start, spreads, strict=True)
-        )
-        if not far:
-            median = float(np.median(np.concatenate([size.ravel() for size in sizes])))
-            return Draw(state.latents, median, shrinks, float(np.mean([i.acceptance for i in infos[1:]])), infos[-1].kinetic)
+        draw = attempt(rng, conditionals, start, settings, step_size, shrinks)
+        if draw is not None:
+            return draw
     return Draw(start, 0.0, MOST_SHRINKS + 1, 0.0, np.nan)
+
+
+def attempt(
+    rng: Any, conditionals: Conditionals, start: Latents, settings: ChainSettings, step_size: Any, shrinks: int = 0
+) -> Draw | None:
+    """Draw latent values with a step that was quartered ``shrinks`` times; None where the chain diverges."""
+    kind = SAMPLERS[settings.sampler]
+    spreads = [1.0 + deviation(values) for values in start]
+    if step_size == "auto":
+        sizes = automatic_step_sizes(conditionals, start, kind.longest_step(settings.friction))
+    else:
+        sizes = tuple(full(values, (len(values), 1), float(step_size)) for values in start)
+    sizes = tuple(size / 4.0**shrinks for size in sizes)
+    sampler = kind(sizes, settings.temperature, settings.friction)
+    state, infos = sampler.init(start), [SamplerInfo()]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(settings.n_steps):
+            state, info = sampler.step(rng, state, conditionals)
+            infos.append(info)
+            if info.diverged:
+                return None
+    if any(
+        float(abs(values - first).max()) > FARTHEST * spread
+        for values, first, spread in zip(state.latents, start, spreads, strict=True)
+    ):
+        return None
+    median = float(np.median(np.concatenate([to_numpy(size).ravel() for size in sizes])))
+    return Draw(state.latents, median, shrinks, float(np.mean([i.acceptance for i in infos[1:]])), infos[-1].kinetic)

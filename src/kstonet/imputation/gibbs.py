@@ -19,7 +19,11 @@ SHRINKS = 60  # at most; after that the coordinate keeps its value
 
 @dataclass(frozen=True)
 class SliceGibbs(Sampler):
-    """Slice draws, coordinate by coordinate, in random order of the units."""
+    """Slice draws, coordinate by coordinate, in random order of the units.
+
+    How many random numbers a draw takes depends on its values, so that a device cannot draw chunks together as it would draw
+    them alone: this sampler runs on the CPU.
+    """
 
     @classmethod
     def longest_step(cls, friction: float) -> float:
@@ -48,7 +52,7 @@ def _along(conditionals: Conditionals, latents: tuple[np.ndarray, ...], layer: i
     def log_density(x: np.ndarray) -> np.ndarray:
         values = latents[layer].copy()
         values[:, unit] = x
-        return conditionals.log_density(layer, replaced(latents, layer, values)) / temperature
+        return np.asarray(conditionals.log_density(layer, replaced(latents, layer, values)) / temperature)
 
     return log_density
 

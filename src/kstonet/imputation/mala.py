@@ -6,9 +6,11 @@ The accept step removes the bias of the discretisation; it costs a second gradie
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from kstonet._arrays import namespace
 from kstonet.imputation.base import ChainState, Conditionals, Sampler, SamplerInfo, choose, replaced
 
 
@@ -16,15 +18,18 @@ from kstonet.imputation.base import ChainState, Conditionals, Sampler, SamplerIn
 class MALA(Sampler):
     """Langevin proposals, accepted or rejected for every observation separately."""
 
+    takes_tensors = True
+
     @classmethod
     def longest_step(cls, friction: float) -> float:
         return 2.0
 
-    def step(self, rng: np.random.Generator, state: ChainState, conditionals: Conditionals) -> tuple[ChainState, SamplerInfo]:
+    def step(self, rng: Any, state: ChainState, conditionals: Conditionals) -> tuple[ChainState, SamplerInfo]:
         latents, rates, errors = state.latents, [], []
         for i in reversed(range(len(latents))):
-            size = np.broadcast_to(self.step_sizes[i], latents[i].shape)
-            spread = np.sqrt(2.0 * self.temperature * size)
+            xp = namespace(latents[i])
+            size = xp.broadcast_to(self.step_sizes[i], latents[i].shape)
+            spread = xp.sqrt(2.0 * self.temperature * size)
             noise = rng.standard_normal(latents[i].shape)
             proposal = latents[i] + size * conditionals.score(i, latents) + spread * noise
             moved = replaced(latents, i, proposal)
@@ -35,5 +40,5 @@ class MALA(Sampler):
             chosen, rate = choose(rng, log_ratio, proposal, latents[i])
             latents = replaced(latents, i, chosen)
             rates.append(rate)
-            errors.append(np.abs(log_ratio).mean())
+            errors.append(float(abs(log_ratio).mean()))
         return ChainState(latents), SamplerInfo(acceptance=float(np.mean(rates)), energy_error=float(np.mean(errors)))

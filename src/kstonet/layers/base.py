@@ -4,6 +4,10 @@ Hidden values are arrays of shape (n, units), one row per observation. The input
 the layer below; the layer applies the activation itself, as in eq. (Kstoneteq). Layers are immutable: a refit
 returns a new one.
 
+A layer above the first whose class says ``takes_tensors = True`` is refitted, and asked for densities, scores and curvatures,
+with arrays of the kind that the first layer's Gram computes with: NumPy's, or tensors on a device. It answers in the same
+kind. Other layers are given NumPy arrays only.
+
 A network is one :class:`FirstLayer`, whose inputs are data, and one or more :class:`UpperLayer`, whose inputs are latent.
 """
 
@@ -14,6 +18,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from kstonet._arrays import Array
 from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.expansion import Expansion
 from kstonet.layers.moments import Moments
@@ -27,15 +32,15 @@ class Layer(Protocol):
         """The number of units, or of outputs of the last layer."""
         ...
 
-    def mean(self, inputs: Any) -> np.ndarray:
+    def mean(self, inputs: Any) -> Array:
         """The noise-free forward value, eq. (KDNNeq)."""
         ...
 
-    def log_density(self, inputs: Any, outputs: np.ndarray) -> np.ndarray:
+    def log_density(self, inputs: Any, outputs: Array) -> Array:
         """Log π(output | input) of every observation, shape (n,)."""
         ...
 
-    def score_output(self, inputs: Any, outputs: np.ndarray) -> np.ndarray:
+    def score_output(self, inputs: Any, outputs: Array) -> Array:
         """∂ log π / ∂ outputs: the first gradient term of eq. (imputationeq)."""
         ...
 
@@ -43,7 +48,7 @@ class Layer(Protocol):
         """Inverse variance of every output: the stiffness of the first term, shape (units,)."""
         ...
 
-    def refit(self, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+    def refit(self, inputs: Any, outputs: Array, sample_weight: np.ndarray | None = None) -> Self:
         """Solve the convex problem of this layer, eqs. (optsolver1), (optsolver2)."""
         ...
 
@@ -84,11 +89,11 @@ class UpperLayer(Layer, Protocol):
         """The number of units of the layer below."""
         ...
 
-    def score_input(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    def score_input(self, inputs: Array, outputs: Array) -> Array:
         """∂ log π / ∂ inputs: the second gradient term of eq. (imputationeq)."""
         ...
 
-    def curvature_input(self, inputs: np.ndarray) -> np.ndarray:
+    def curvature_input(self, inputs: Array) -> Array:
         """A bound of the largest eigenvalue of -∂² log π / ∂ inputs², shape (n,)."""
         ...
 
@@ -147,6 +152,14 @@ class FirstLayer(Layer, Protocol):
 
     def at(self, rows: slice) -> Self:
         """The layer as seen by some of the observations it was trained on."""
+        ...
+
+    def place(self, values: np.ndarray) -> Array:
+        """Values where the Gram of the layer computes: as they are, or as a tensor on its device."""
+        ...
+
+    def placed(self) -> Self:
+        """The layer with its values on the training rows there, for a sampler; it is neither refitted nor kept."""
         ...
 
     def refit_versions(

@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from kstonet._arrays import Array, beside, full
 from kstonet._records import storable
 from kstonet.layers.activations import Activation
 from kstonet.layers.regression import RegressionLayer, RegressionUncertainty, active, design, inverse_on
@@ -45,6 +46,8 @@ class DenseLayer(RegressionLayer):
     kkt: float = 0.0
     anchor: np.ndarray | None = None
 
+    takes_tensors = True  # values are asked for and fitted in the kind that they come in; coefficients stay NumPy's
+
     @classmethod
     def new(cls, inputs: int, outputs: int, activation: Activation, penalty: str, alpha: float) -> Self:
         """A layer before its first refit."""
@@ -54,29 +57,30 @@ class DenseLayer(RegressionLayer):
     def n_outputs(self) -> int:
         return len(self.intercept)
 
-    def mean(self, inputs: np.ndarray) -> np.ndarray:
-        return np.asarray(self.activation.value(inputs) @ self.weights.T + self.intercept)
+    def mean(self, inputs: Array) -> Array:
+        return self.activation.value(inputs) @ beside(inputs, self.weights).T + beside(inputs, self.intercept)
 
-    def log_density(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    def log_density(self, inputs: Array, outputs: Array) -> Array:
         squared = ((outputs - self.mean(inputs)) ** 2).sum(axis=1)
-        constant = 0.5 * len(self.intercept) * np.log(2.0 * np.pi * self.variance)
-        return np.asarray(-0.5 * squared / self.variance - constant)
+        constant = 0.5 * len(self.intercept) * float(np.log(2.0 * np.pi * self.variance))
+        return -0.5 * squared / self.variance - constant
 
-    def score_output(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-        return np.asarray((self.mean(inputs) - outputs) / self.variance)
+    def score_output(self, inputs: Array, outputs: Array) -> Array:
+        return (self.mean(inputs) - outputs) / self.variance
 
-    def score_input(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    def score_input(self, inputs: Array, outputs: Array) -> Array:
         value, slope = self.activation.value_and_slope(inputs)
-        pull = ((outputs - self.intercept - value @ self.weights.T) / self.variance) @ self.weights
-        return np.asarray(slope * pull)
+        weights = beside(value, self.weights)
+        pull = ((outputs - beside(value, self.intercept) - value @ weights.T) / self.variance) @ weights
+        return slope * pull
 
     def curvature_output(self) -> np.ndarray:
         return np.full(len(self.intercept), 1.0 / self.variance)
 
-    def curvature_input(self, inputs: np.ndarray) -> np.ndarray:
+    def curvature_input(self, inputs: Array) -> Array:
         """Gauss-Newton part |w diag ψ'|² / variance, with the steepest slope: it bounds every point on the way."""
         bound = self.activation.steepest**2 * float(np.linalg.norm(self.weights, 2)) ** 2 / self.variance
-        return np.full(len(inputs), bound)
+        return full(inputs, (len(inputs),), bound)
 
     def loss(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         return float(((outputs - prediction) ** 2).mean())
@@ -88,11 +92,11 @@ class DenseLayer(RegressionLayer):
     def with_noise(self, variance: float) -> Self:
         return replace(self, variance=variance)
 
-    def refit(self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+    def refit(self, inputs: Array, outputs: Array, sample_weight: np.ndarray | None = None) -> Self:
         features = self.activation.value(inputs)
         fit = solve_penalized(
             features,
-            outputs if self.anchor is None else outputs - features @ self.anchor.T,
+            outputs if self.anchor is None else outputs - features @ beside(features, self.anchor).T,
             penalty=self.penalty,
             alpha=self.alpha,
             sample_weight=sample_weight,

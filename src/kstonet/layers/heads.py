@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from kstonet._arrays import Array, beside, full, namespace, row_indices, zeros
 from kstonet._records import storable
 from kstonet.layers.activations import Activation
 from kstonet.layers.dense import SMALLEST_RESIDUAL
@@ -64,6 +65,8 @@ class CategoricalHead(RegressionLayer):
     least_residual: float = 0.0
     residual_share: float = 1.0
 
+    takes_tensors = True
+
     def __post_init__(self) -> None:
         rows = 1 if self.n_classes == 2 else self.n_classes
         if len(self.weights) != rows or len(self.intercept) != rows:
@@ -79,10 +82,16 @@ class CategoricalHead(RegressionLayer):
     def n_outputs(self) -> int:
         return self.n_classes
 
-    def mean(self, inputs: np.ndarray) -> np.ndarray:
+    def mean(self, inputs: Array) -> Array:
         """Logits, one column per class (the first is zero for two classes)."""
-        logits = self.activation.value(inputs) @ self.weights.T + self.intercept
-        return np.column_stack([np.zeros(len(logits)), logits[:, 0]]) if self.n_classes == 2 else logits
+        return self._logits(self.activation.value(inputs))
+
+    def _logits(self, value: Array) -> Array:
+        """From the activated inputs."""
+        logits = value @ beside(value, self.weights).T + beside(value, self.intercept)
+        if self.n_classes > 2:
+            return logits
+        return namespace(logits).column_stack([zeros(logits, (len(logits),)), logits[:, 0]])
 
     def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and intercepts per class, in the same parametrisation as :meth:`mean`."""
@@ -104,27 +113,28 @@ class CategoricalHead(RegressionLayer):
     def with_penalty(self, alpha: float | None, residual: float, n: int) -> Self:
         return super().with_penalty(alpha, self.residual_share * max(residual, self.least_residual), n)
 
-    def log_density(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    def log_density(self, inputs: Array, outputs: Array) -> Array:
         log_p = log_proba(self.mean(inputs))
-        return np.asarray(log_p[np.arange(len(outputs)), outputs] / self.temperature)
+        return log_p[row_indices(log_p), outputs] / self.temperature
 
     def score_output(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         raise TypeError("class labels are observed, never imputed: there is no score for them")
 
-    def score_input(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-        error = -np.exp(log_proba(self.mean(inputs)))
-        error[np.arange(len(outputs)), outputs] += 1.0
-        return np.asarray(self.activation.slope(inputs) * (error @ self.coefficients()[0]) / self.temperature)
+    def score_input(self, inputs: Array, outputs: Array) -> Array:
+        value, slope = self.activation.value_and_slope(inputs)
+        error = -namespace(value).exp(log_proba(self._logits(value)))
+        error[row_indices(error), outputs] += 1.0
+        return slope * (error @ beside(error, self.coefficients()[0])) / self.temperature
 
     def curvature_output(self) -> np.ndarray:
         raise TypeError("class labels are observed, never imputed: there is no curvature for them")
 
-    def curvature_input(self, inputs: np.ndarray) -> np.ndarray:
+    def curvature_input(self, inputs: Array) -> Array:
         """The softmax Hessian is at most 1/2 (1/4 for two classes, of one contrast)."""
         bound = (0.25 if self.n_classes == 2 else 0.5) * self.activation.steepest**2
-        return np.full(len(inputs), bound * float(np.linalg.norm(self.weights, 2)) ** 2 / self.temperature)
+        return full(inputs, (len(inputs),), bound * float(np.linalg.norm(self.weights, 2)) ** 2 / self.temperature)
 
-    def refit(self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+    def refit(self, inputs: Array, outputs: Array, sample_weight: np.ndarray | None = None) -> Self:
         fit = solve_multinomial(
             self.activation.value(inputs),
             outputs,
@@ -187,12 +197,14 @@ class OrdinalHead(CategoricalHead):
 
     scores: np.ndarray = field(default_factory=lambda: np.empty(0))
 
+    takes_tensors = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.n_classes < 3 or len(self.scores) != self.n_classes:
             raise ValueError(f"an ordinal head for n_classes={self.n_classes} has as many scores, and at least 3 classes.")
 
-    def refit(self, inputs: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+    def refit(self, inputs: Array, outputs: Array, sample_weight: np.ndarray | None = None) -> Self:
         fit = solve_ordinal(
             self.activation.value(inputs),
             outputs,

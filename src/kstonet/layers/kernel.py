@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kstonet._arrays import namespace, to_numpy
+from kstonet._arrays import Array, beside, namespace, positive_part, to_numpy
 from kstonet.gram import Gram, StructuredGram
 from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.expansion import Expansion
@@ -40,6 +40,34 @@ def functions_at(gram: Gram, X: np.ndarray) -> Callable[[np.ndarray], np.ndarray
     return lambda coef: to_numpy(features @ gram.array(coef).T)
 
 
+class FittedRows:
+    """Fitted values on fixed training rows, whose kernel the Grams of the groups hold: what kernel layers have in common."""
+
+    groups: tuple[UnitGroup, ...]
+    fitted: Array | None
+
+    def at(self, rows: slice) -> Self:
+        """The layer as seen by some of the rows."""
+        return self if self.fitted is None else self._with(self.fitted[rows])
+
+    def mean(self, inputs: Any = None) -> Array:
+        """The fitted values of the last refit."""
+        if self.fitted is None:
+            raise ValueError("the kernel layer has no solution yet: refit it first.")
+        return self.fitted
+
+    def place(self, values: np.ndarray) -> Array:
+        """Values where the Grams compute: the Gram is what knows the device, so that nothing else has to be told of it."""
+        return beside(self.groups[0].gram.array(np.empty(0)), values) if self.groups else values
+
+    def placed(self) -> Self:
+        """The layer with its fitted values there."""
+        return self._with(self.place(self.mean()))
+
+    def _with(self, fitted: Array) -> Self:
+        return replace(self, fitted=fitted)  # type: ignore[type-var]  # the layers themselves are dataclasses
+
+
 def svr_noise_variance(C: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
     """Variance of the density f(x) ∝ exp(-C max(0, |x| - ε)) of eq. (SVRdist)."""
     Ce = C * epsilon
@@ -47,7 +75,7 @@ def svr_noise_variance(C: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class KernelLayer:
+class KernelLayer(FittedRows):
     """Y₁ = b + β φ(x) + e with the ε-insensitive noise of eq. (SVRdist), on fixed training rows.
 
     The inputs never change during training, so they are not passed around: ``mean`` returns the fitted values of the last
@@ -111,9 +139,6 @@ class KernelLayer:
         """Which rows support a unit, as far as a loose refit knows; shape (n,)."""
         return np.asarray(np.any([(solution.dual_state != 0).any(axis=0) for solution in self.solutions], axis=0))
 
-    def at(self, rows: slice) -> Self:
-        return self if self.fitted is None else replace(self, fitted=self.fitted[rows])
-
     def certificate(self) -> dict[str, float]:
         iterations = max(solution.n_iter.max() for solution in self.solutions)
         return {
@@ -132,19 +157,15 @@ class KernelLayer:
 
     # -- the distribution ----------------------------------------------------------------------------------------------------
 
-    def mean(self, inputs: Any = None) -> np.ndarray:
-        if self.fitted is None:
-            raise ValueError("the kernel layer has no solution yet: refit it first.")
-        return self.fitted
+    def log_density(self, inputs: Any, outputs: Array) -> Array:
+        xp = namespace(outputs)
+        outside = positive_part(xp.abs(outputs - self.mean(inputs)) - beside(outputs, self.epsilon))
+        constant = float(np.log(self.C / (2.0 * (1.0 + self.C * self.epsilon))).sum())
+        return constant - (beside(outputs, self.C) * outside).sum(axis=1)
 
-    def log_density(self, inputs: Any, outputs: np.ndarray) -> np.ndarray:
-        outside = np.maximum(np.abs(outputs - self.mean(inputs)) - self.epsilon, 0.0)
-        constant = np.log(self.C / (2.0 * (1.0 + self.C * self.epsilon))).sum()
-        return np.asarray(constant - (self.C * outside).sum(axis=1))
-
-    def score_output(self, inputs: Any, outputs: np.ndarray) -> np.ndarray:
-        residual = outputs - self.mean(inputs)
-        return np.where(np.abs(residual) > self.epsilon, -self.C * np.sign(residual), 0.0)
+    def score_output(self, inputs: Any, outputs: Array) -> Array:
+        xp, residual = namespace(outputs), outputs - self.mean(inputs)
+        return xp.where(xp.abs(residual) > beside(residual, self.epsilon), beside(residual, -self.C) * xp.sign(residual), 0.0)
 
     def curvature_output(self) -> np.ndarray:
         """The density has kinks; its inverse variance is the stiffness that matters to a sampler."""

@@ -67,6 +67,13 @@ class LinearFirstLayer(DenseLayer):
     def at(self, rows: slice) -> Self:
         return self
 
+    def place(self, values: np.ndarray) -> np.ndarray:
+        """As they are: there are no devices for regressions on features."""
+        return values
+
+    def placed(self) -> Self:
+        return self
+
     def certificate(self) -> dict[str, float]:
         return {}
 

@@ -14,16 +14,17 @@ from typing import Any, Self
 
 import numpy as np
 
+from kstonet._arrays import Array
 from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.expansion import Expansion
-from kstonet.layers.kernel import UnitGroup, functions_at
+from kstonet.layers.kernel import FittedRows, UnitGroup, functions_at
 from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
 from kstonet.layers.ridge_map import RidgeMap
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 
 
 @dataclass(frozen=True)
-class RidgeLayer:
+class RidgeLayer(FittedRows):
     """Y₁ = b + β φ(x) + e with Gaussian noise: least-squares support vector regressions on fixed training rows.
 
     Parameters
@@ -66,24 +67,16 @@ class RidgeLayer:
     def n_outputs(self) -> int:
         return sum(len(group.units) for group in self.groups)
 
-    def at(self, rows: slice) -> Self:
-        return self if self.fitted is None else replace(self, fitted=self.fitted[rows])
-
     def certificate(self) -> dict[str, float]:
         """Closed-form solutions are exact, and every row supports them."""
         return {"svr_gap": 0.0, "svr_iterations": 0.0, "n_support": float(self.groups[0].gram.n)}
 
-    def mean(self, inputs: Any = None) -> np.ndarray:
-        if self.fitted is None:
-            raise ValueError("the kernel layer has no solution yet: refit it first.")
-        return self.fitted
-
-    def log_density(self, inputs: Any, outputs: np.ndarray) -> np.ndarray:
+    def log_density(self, inputs: Any, outputs: Array) -> Array:
         squared = ((outputs - self.mean(inputs)) ** 2).sum(axis=1)
-        return np.asarray(-0.5 * squared / self.variance - 0.5 * self.n_outputs * np.log(2.0 * np.pi * self.variance))
+        return -0.5 * squared / self.variance - 0.5 * self.n_outputs * float(np.log(2.0 * np.pi * self.variance))
 
-    def score_output(self, inputs: Any, outputs: np.ndarray) -> np.ndarray:
-        return np.asarray((self.mean(inputs) - outputs) / self.variance)
+    def score_output(self, inputs: Any, outputs: Array) -> Array:
+        return (self.mean(inputs) - outputs) / self.variance
 
     def curvature_output(self) -> np.ndarray:
         return np.full(self.n_outputs, 1.0 / self.variance)
@@ -187,7 +180,7 @@ class RidgeLayer:
 
     def left_out_variance(self, sample_weight: np.ndarray | None) -> np.ndarray:
         """Variance of every row's values with that row left out, (n, units), over the noise's; 0 for rows that do not count."""
-        found = np.zeros_like(self.mean())
+        found: np.ndarray = np.zeros_like(self.mean())
         for group, ridge in zip(self.groups, self.maps, strict=True):
             counted = np.flatnonzero(np.isfinite(ridge.row_ridges))
             own = 1.0 / ridge.diagonal(sample_weight)[counted] - ridge.row_ridges[counted]

@@ -1,5 +1,7 @@
 """Penalised logistic and multinomial regression for a categorical last layer (eq. optsolver2 with that layer's likelihood).
 
+Predictors are NumPy arrays, or tensors on a device, which then does all work that grows with the rows.
+
 Two steps alternate. A proximal step on the quadratic bound of the likelihood (Böhning 1992) finds the active set by the same
 coordinate pass as the Gaussian layer; the curvature of the bound is a multiple of the predictors' Gram for all parameters.
 A truncated Newton step on that set, by conjugate gradients preconditioned with the same Gram, then converges quickly. Smooth
@@ -18,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
+from kstonet._arrays import Array, copy, full, namespace, to_numpy
 from kstonet.solvers.penalized import centre, check_design, check_start, coordinate_pass, drop_constant, weigh
 from kstonet.solvers.penalties import Floats, Penalty, make_penalty
 from kstonet.solvers.softmax import SoftmaxLoss
@@ -61,8 +64,8 @@ class MultinomialFit:
 
 
 def solve_multinomial(
-    features: ArrayLike,
-    labels: ArrayLike,
+    features: ArrayLike | Array,
+    labels: ArrayLike | Array,
     n_classes: int,
     *,
     penalty: str | Penalty,
@@ -81,8 +84,8 @@ def solve_multinomial(
 
     Parameters
     ----------
-    features : array of shape (n, q)
-        Predictors of the layer.
+    features : array or tensor of shape (n, q)
+        Predictors of the layer; with a tensor, the likelihood and its derivatives are computed on its device.
     labels : int array of shape (n,)
         Values 0 to n_classes - 1, at least two of them present.
     n_classes : int
@@ -174,11 +177,11 @@ def _beyond_the_work(penalty: Penalty, n_classes: int) -> str:
     )
 
 
-def check_labels(labels: ArrayLike, n_classes: int, w: Floats) -> tuple[NDArray[np.intp], Floats]:
+def check_labels(labels: ArrayLike | Array, n_classes: int, w: Floats) -> tuple[NDArray[np.intp], Floats]:
     """Return the labels as integers, and the weighted frequency of every class."""
     if not n_classes >= 2:
         raise ValueError(f"n_classes={n_classes!r} must be at least 2.")
-    y = np.asarray(labels)
+    y = to_numpy(labels)
     if y.shape != w.shape or not np.issubdtype(y.dtype, np.integer):
         raise ValueError(f"labels has shape {y.shape} and dtype {y.dtype}; it must hold {len(w)} integers, one per row.")
     if y.min() < 0 or y.max() >= n_classes:
@@ -199,7 +202,7 @@ class _Point(NamedTuple):
 
     theta: Floats
     value: float
-    proba: Floats
+    proba: Array
     gradient: Floats
 
 
@@ -207,16 +210,16 @@ class _Problem:
     """The likelihood on the centred design with a column of ones, its Gram, and the two steps."""
 
     def __init__(
-        self, F: Floats, y: NDArray[np.intp], rows: int, w: Floats, frequency: Floats, max_products: float = np.inf
+        self, F: Array, y: NDArray[np.intp], rows: int, w: Floats, frequency: Floats, max_products: float = np.inf
     ) -> None:
         self.products_left = max_products
         F, self.mean = centre("features", F, w)
-        weighted = F.copy()
+        weighted = copy(F)
         weigh(weighted, w)
-        self.gram = weighted.T @ weighted
+        self.gram = to_numpy(weighted.T @ weighted)
         drop_constant(F, self.gram, self.mean)
         n, q = F.shape
-        self.loss = SoftmaxLoss(np.hstack([F, np.ones((n, 1))]), y, rows, w)
+        self.loss = SoftmaxLoss(namespace(F).hstack([F, full(F, (n, 1), 1.0)]), y, rows, w)
         # Centring makes the Gram of the whole design block-diagonal: the intercept has its own unit entry.
         values, self.vectors = eigh(self.gram, check_finite=False)
         self.values = np.maximum(values, 0.0)[:, None]
@@ -234,7 +237,7 @@ class _Problem:
     def centred(self, weights: Floats, intercept: Floats) -> Floats:
         return np.vstack([weights.T * self.varies, intercept + weights @ self.mean])
 
-    def value(self, penalty: Penalty, theta: Floats) -> tuple[float, Floats]:
+    def value(self, penalty: Penalty, theta: Floats) -> tuple[float, Array]:
         self.products_left -= 1  # an evaluation costs as much as a product
         loss, proba = self.loss.evaluate(theta)
         return loss + float(penalty.value(theta[:-1]).sum()), proba
@@ -286,7 +289,7 @@ class _Problem:
         slope[:-1] += penalty.derivative(at.theta[:-1])
         free[:-1] = self.varies if penalty.quadratic else at.theta[:-1] != 0
         # Curvature of each logit, averaged over the rows: what the Gram alone does not know.
-        spread = (at.proba * (1.0 - at.proba)) @ self.loss.weights
+        spread = self.loss.spread(at.proba)
         damping = DAMPING * self.loss.bound + (0.0 if penalty.quadratic else min(1.0, KINKED_DAMPING * kkt)) * spread
         inverse_intercept = 1.0 / (spread + damping)
         bend = penalty.curvature(at.theta[:-1])

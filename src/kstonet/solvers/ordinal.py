@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
+from kstonet._arrays import Array, to_numpy
 from kstonet.solvers.multinomial import MultinomialFit, check_labels
 from kstonet.solvers.penalized import centre, check_design, check_start, descend
 from kstonet.solvers.penalties import Floats, Penalty, make_penalty
@@ -45,8 +46,8 @@ def class_scores(ranks: ArrayLike) -> Floats:
 
 
 def solve_ordinal(
-    features: ArrayLike,
-    labels: ArrayLike,
+    features: ArrayLike | Array,
+    labels: ArrayLike | Array,
     scores: ArrayLike,
     *,
     penalty: str | Penalty,
@@ -60,8 +61,8 @@ def solve_ordinal(
 
     Parameters
     ----------
-    features : array of shape (n, q)
-        Predictors of the layer.
+    features : array or tensor of shape (n, q)
+        Predictors of the layer. One linear predictor takes few products with them, which are NumPy's.
     labels : int array of shape (n,)
         Values 0 to K - 1, at least two of them present.
     scores : array of shape (K,)
@@ -86,7 +87,7 @@ def solve_ordinal(
     >>> bool(fit.weights[2, 0] > 0), fit.weights[:, 1].tolist()
     (True, [-0.0, 0.0, 0.0])
     """
-    F, w = check_design(features, sample_weight, tol, max_iter)
+    F, w = check_design(to_numpy(features), sample_weight, tol, max_iter)
     s = np.asarray(scores, dtype=np.float64)
     y, frequency = check_labels(labels, len(s), w)
     P = make_penalty(penalty, alpha, 1)

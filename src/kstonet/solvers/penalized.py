@@ -3,7 +3,8 @@
 The design has many rows and few columns, so the solver works on the centred q × q Gram matrix of the predictors, which is built
 once (:mod:`kstonet.solvers.wide` is for the other case). Quadratic penalties have a closed form. The others alternate two steps
 for all outputs together: a coordinate-descent pass, which finds the active set, and a Newton step on that set, which is exact
-because the penalties are piecewise quadratic.
+because the penalties are piecewise quadratic. Rows may be tensors on a device: it makes the products with all rows, and NumPy
+everything that is as small as the Gram.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dposv  # scipy's wrappers cost more than these small systems
 from sklearn.exceptions import ConvergenceWarning
 
+from kstonet._arrays import Array, beside, dots, floats, to_numpy
 from kstonet.solvers.penalties import Floats, NoPenalty, Penalty, make_penalty
 from kstonet.solvers.wide import wide_closed_form, wide_descent
 
@@ -57,8 +59,8 @@ class PenalizedFit:
 
 
 def solve_penalized(
-    features: ArrayLike,
-    targets: ArrayLike,
+    features: ArrayLike | Array,
+    targets: ArrayLike | Array,
     *,
     penalty: str | Penalty,
     alpha: ArrayLike | None = None,
@@ -74,9 +76,9 @@ def solve_penalized(
 
     Parameters
     ----------
-    features : array of shape (n, q)
-        Predictors of the layer.
-    targets : array of shape (n, k)
+    features : array or tensor of shape (n, q)
+        Predictors of the layer; with a tensor, the products of rows are computed on its device.
+    targets : array or tensor of shape (n, k)
         Values to be fitted, one column per output.
     penalty : {"lasso", "ridge", "scad", "mcp", "none"} or Penalty
         Ridge is alpha/2·‖w‖², SCAD has a = 3.7, MCP gamma = 3; pass a :class:`~kstonet.solvers.penalties.Penalty` for
@@ -117,9 +119,9 @@ def solve_penalized(
     True
     """
     F, w = check_design(features, sample_weight, tol, max_iter)
-    T = np.asarray(targets, dtype=np.float64)
+    T = beside(F, floats(targets))
     if T.ndim != 2 or len(T) != len(F) or T.shape[1] == 0:
-        raise ValueError(f"targets has shape {T.shape}; it must be ({len(F)}, k), one row per row of features.")
+        raise ValueError(f"targets has shape {tuple(T.shape)}; it must be ({len(F)}, k), one row per row of features.")
     P = make_penalty(penalty, alpha, T.shape[1])
     if not np.any(P.alpha):
         P = NoPenalty()  # one answer for collinear predictors, where a descent would end anywhere on a line
@@ -127,16 +129,17 @@ def solve_penalized(
     T, mean_t = centre("targets", T, w)
     weigh(F, w)
     weigh(T, w)
-    T[:, is_constant(np.einsum("ij,ij->j", T, T), mean_t)] = 0.0  # what rounding leaves of them says nothing
+    T[:, beside(T, is_constant(to_numpy(dots(T, T, axis=0)), mean_t))] = 0.0  # what rounding leaves of them says nothing
     wide = F.shape[1] > max(len(F), WIDE)
-    gram = np.zeros((0, 0)) if wide else F.T @ F
+    gram = np.zeros((0, 0)) if wide else to_numpy(F.T @ F)
     if wide:
+        F, T = to_numpy(F), to_numpy(T)  # few rows
         spread = np.einsum("ij,ij->j", F, F)
         F[:, is_constant(spread, mean_f)] = 0.0
     else:
         spread = np.diag(gram)
         drop_constant(F, gram, mean_f)
-    linear = F.T @ T
+    linear = to_numpy(F.T @ T)
     scale = np.abs(linear).max(0)
     scale[scale == 0] = 1.0
     n_iter = 0
@@ -177,15 +180,17 @@ def _say_what_failed(kkt: Floats, tol: float, rounding: Floats, max_iter: int) -
     return False
 
 
-def check_design(features: ArrayLike, sample_weight: ArrayLike | None, tol: float, max_iter: int) -> tuple[Floats, Floats]:
+def check_design(
+    features: ArrayLike | Array, sample_weight: ArrayLike | None, tol: float, max_iter: int
+) -> tuple[Array, Floats]:
     """Return the features as float64, and weights that sum to one."""
     if not tol > 0:
         raise ValueError(f"tol={tol!r} must be positive; it is a relative KKT violation.")
     if not max_iter >= 1:
         raise ValueError(f"max_iter={max_iter!r} must be at least 1.")
-    F = np.asarray(features, dtype=np.float64)
+    F = floats(features)
     if F.ndim != 2 or 0 in F.shape:
-        raise ValueError(f"features has shape {F.shape}; it must be (n, q) with at least one row and one column.")
+        raise ValueError(f"features has shape {tuple(F.shape)}; it must be (n, q) with at least one row and one column.")
     if sample_weight is None:
         return F, np.full(len(F), 1.0 / len(F))
     w = np.asarray(sample_weight, dtype=np.float64)
@@ -202,20 +207,20 @@ def check_start(name: str, start: ArrayLike, shape: tuple[int, ...]) -> Floats:
     return values
 
 
-def centre(name: str, values: Floats, w: Floats) -> tuple[Floats, Floats]:
+def centre(name: str, values: Array, w: Floats) -> tuple[Array, Floats]:
     """Subtract the weighted means; return them too."""
     with np.errstate(all="ignore"):
-        mean = w @ values
+        mean = to_numpy(beside(values, w) @ values)
     if not np.isfinite(mean).all():  # checks q numbers instead of n·q: NaN and infinity survive a sum
         column = int(np.flatnonzero(~np.isfinite(mean))[0])
         raise ValueError(f"{name} contains NaN or infinity (column {column}); drop or impute those rows.")
-    return values - mean, mean
+    return values - beside(values, mean), mean
 
 
-def weigh(rows: Floats, w: Floats) -> None:
+def weigh(rows: Array, w: Floats) -> None:
     """Multiply by √w in place: the products of weighted rows are weighted means."""
     root = np.sqrt(w)
-    rows *= root[0] if (root == root[0]).all() else root[:, None]  # a scalar is much faster on few columns
+    rows *= float(root[0]) if (root == root[0]).all() else beside(rows, root)[:, None]  # a scalar is much faster on few columns
 
 
 def is_constant(spread: Floats, mean: Floats) -> NDArray[np.bool_]:
@@ -223,11 +228,11 @@ def is_constant(spread: Floats, mean: Floats) -> NDArray[np.bool_]:
     return np.asarray(spread <= CONSTANT * (spread + mean**2))
 
 
-def drop_constant(F: Floats, gram: Floats, mean: Floats) -> None:
+def drop_constant(F: Array, gram: Floats, mean: Floats) -> None:
     """Make predictors that do not vary exactly zero, in the weighted centred design and in its Gram."""
     constant = is_constant(np.diag(gram), mean)
     if constant.any():
-        F[:, constant] = gram[constant] = gram[:, constant] = 0.0
+        F[:, beside(F, constant)] = gram[constant] = gram[:, constant] = 0.0
 
 
 def _solve_wide(
@@ -252,12 +257,12 @@ def _solve_wide(
     return W, kkt, passes + more
 
 
-def _closed_form(F: Floats, T: Floats, gram: Floats, linear: Floats, ridge: Floats, mean: Floats) -> Floats:
+def _closed_form(F: Array, T: Array, gram: Floats, linear: Floats, ridge: Floats, mean: Floats) -> Floats:
     """(G + ridge)⁻¹FᵀT with one ridge per output; of minimum norm where that inverse does not exist."""
     values, vectors = eigh(gram, check_finite=False)
     if values[0] + ridge.min() > GRAM_IS_SAFE * values[-1]:
         return np.asarray(vectors @ ((vectors.T @ linear) / (values[:, None] + ridge)))
-    return wide_closed_form(F, T, ridge, mean)
+    return wide_closed_form(to_numpy(F), to_numpy(T), ridge, mean)  # collinear predictors are rare
 
 
 def _violation(penalty: Penalty, W: Floats, gradient: Floats, scale: Floats) -> Floats:

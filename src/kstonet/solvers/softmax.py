@@ -1,18 +1,19 @@
 """The softmax likelihood: log-probabilities of the classes, and the loss of a linear model of the logits with its derivatives.
 
-K classes have K logits; two classes share one, that of class 1.
+K classes have K logits; two classes share one, that of class 1. Arrays with a value for every row are NumPy arrays, or tensors
+on a device; parameters are always NumPy's.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
+from kstonet._arrays import Array, beside, dots, floats, namespace, row_indices, special, to_numpy
 from kstonet.solvers.penalties import Floats
 
 
-def log_proba(logits: ArrayLike) -> Floats:
+def log_proba(logits: ArrayLike | Array) -> Array:
     """Log-probabilities of the classes.
 
     Parameters
@@ -32,13 +33,14 @@ def log_proba(logits: ArrayLike) -> Floats:
     array([[0.5, 0.5],
            [0. , 1. ]])
     """
-    z = np.asarray(logits, dtype=np.float64)
+    z = floats(logits)
+    xp = namespace(z)
     if z.ndim != 2 or z.shape[1] == 0:
-        raise ValueError(f"logits has shape {z.shape}; it must be (n, K), or (n, 1) for two classes.")
+        raise ValueError(f"logits has shape {tuple(z.shape)}; it must be (n, K), or (n, 1) for two classes.")
     if z.shape[1] == 1:
-        return -np.logaddexp(0.0, np.hstack([z, -z]))
-    z = z - z.max(1, keepdims=True)
-    return np.asarray(z - np.log(np.exp(z).sum(1, keepdims=True)))
+        return -xp.logaddexp(beside(z, np.zeros(())), xp.hstack([z, -z]))
+    z = z - xp.amax(z, 1, keepdims=True)
+    return z - xp.log(xp.exp(z).sum(1, keepdims=True))
 
 
 class SoftmaxLoss:
@@ -56,41 +58,47 @@ class SoftmaxLoss:
         Weights of the rows, which sum to one.
     """
 
-    def __init__(self, design: Floats, labels: NDArray[np.intp], n_logits: int, weights: Floats) -> None:
-        self.design, self.labels, self.n_logits, self.weights = design, labels, n_logits, weights
-        self.rows = np.arange(len(labels))
+    def __init__(self, design: Array, labels: NDArray[np.intp], n_logits: int, weights: Floats) -> None:
+        self.design, self.n_logits = design, n_logits
+        self.labels, self.weights = beside(design, labels), beside(design, weights)
+        self.rows = row_indices(design)
         # Curvature of the likelihood in the logits never exceeds this (Böhning 1992; 1/4 is the binary case).
         self.bound = 0.25 if n_logits == 1 else 0.5
 
-    def evaluate(self, theta: Floats) -> tuple[float, Floats]:
+    def evaluate(self, theta: Floats) -> tuple[float, Array]:
         """The loss, and the probabilities (r, n) that its derivatives need."""
-        logits = theta.T @ self.design.T
+        xp = namespace(self.design)
+        logits = beside(self.design, theta).T @ self.design.T
         if self.n_logits == 1:
-            losses = np.logaddexp(0.0, logits[0]) - self.labels * logits[0]
-            return float(self.weights @ losses), expit(logits)
-        logits -= logits.max(0)
+            losses = xp.logaddexp(beside(logits, np.zeros(())), logits[0]) - self.labels * logits[0]
+            return float(self.weights @ losses), special(logits).expit(logits)
+        logits -= xp.amax(logits, 0)
         of_label = logits[self.labels, self.rows]
-        np.exp(logits, out=logits)
+        xp.exp(logits, out=logits)
         total = logits.sum(0)
         logits /= total
-        return float(self.weights @ (np.log(total) - of_label)), logits
+        return float(self.weights @ (xp.log(total) - of_label)), logits
 
-    def gradient(self, proba: Floats) -> Floats:
+    def spread(self, proba: Array) -> Floats:
+        """Curvature p(1 - p) of every logit, averaged over the rows, shape (r,)."""
+        return to_numpy((proba * (1.0 - proba)) @ self.weights)
+
+    def gradient(self, proba: Array) -> Floats:
         """Derivative by the parameters, shape (p, r)."""
         error = proba * self.weights
         if self.n_logits == 1:
             error -= self.weights * self.labels
         else:
             error[self.labels, self.rows] -= self.weights
-        return np.asarray((error @ self.design).T)
+        return to_numpy((error @ self.design).T)
 
-    def hessian_product(self, proba: Floats, direction: Floats) -> Floats:
+    def hessian_product(self, proba: Array, direction: Floats) -> Floats:
         """Second derivative times a direction of shape (p, r)."""
-        change = direction.T @ self.design.T
+        change = beside(self.design, direction).T @ self.design.T
         if self.n_logits == 1:
             change *= proba * (1.0 - proba)
         else:
-            change -= np.einsum("ij,ij->j", proba, change)
+            change -= dots(proba, change, axis=0)
             change *= proba
         change *= self.weights
-        return np.asarray((change @ self.design).T)
+        return to_numpy((change @ self.design).T)

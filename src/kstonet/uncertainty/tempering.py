@@ -65,7 +65,7 @@ class Tempering:
 
     def log_probabilities(self, logits: np.ndarray) -> np.ndarray:
         """Their logarithms, finite where a probability is too small for a number."""
-        logs = log_proba(logits / self.temperature)
+        logs: np.ndarray = log_proba(logits / self.temperature)
         if self.floor is None:
             return logs
         return np.asarray(np.logaddexp(np.log(self.share) + logs, np.log(np.maximum(self.floor, 1e-300))))
