@@ -70,8 +70,8 @@ class LowRank:
         most, work = (LEAF_ROWS, WORK) if device is None else (LEAF_ROWS_ON_DEVICE, WORK_ON_DEVICE)
         leaf = min(n, most, int((work / n) ** 0.5)) if self.leaf_rows is None else min(n, self.leaf_rows)
 
-        def fits() -> bool:  # with a second solver, of a training that goes on without some rows
-            return self.bytes_needed(n, rank, leaf) + 4 * n * leaf_size(n, leaf) <= limit
+        def fits() -> bool:
+            return self.bytes_needed(n, rank, leaf) <= limit
 
         while self.leaf_rows is None and leaf > FEWEST_LEAF_ROWS and not fits():
             leaf = max(FEWEST_LEAF_ROWS, leaf // 2)

@@ -180,7 +180,6 @@ def plan_training(
         rank, leaf_rows = made.sizes(n, most, device)
         leaf = leaf_size(n, leaf_rows)
         numbers = work.groups * made.bytes_needed(n, rank, leaf_rows) + 2 * BLOCK_BYTES
-        numbers += 4 * n * leaf if work.intervals else 0  # cross-fitting has a solver of its own
         widths = rank + leaf
         setup = n * widths * (KERNEL_VALUE + 2.0 * p / RATE)
         setup += n * (2 * rank**2 + 2 * leaf * rank + 2 * (leaf**2 + 2 * rank * leaf + 2 * rank**2)) / RATE
