@@ -29,13 +29,13 @@ from threadpoolctl import threadpool_info
 import kstonet
 from _data import EPSILON, Case, first_targets, latent_truth, load_rows, next_targets
 from kstonet.gram import DenseGram, Kernel, make_kernel
-from kstonet.gram.cholesky import LAPACK_UP_TO
 from kstonet.gram.dense import cross_blocks
 from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_problem import make_problem
 from kstonet.solvers.svr_solution import SVRSolution
 
 TOL, TIGHT_TOL = 1e-3, 1e-6
+FACTORED_UP_TO = 12_000  # rows whose factorisation by LAPACK is measured
 LATER_SOLVES = 4
 TIGHT_UP_TO = 5000  # rows; beyond it tight mode is measured on request only
 REPEAT_UP_TO = 2000  # rows; below it a set-up takes milliseconds, and the median of three is reported
@@ -195,7 +195,7 @@ def _measure_setup(X: np.ndarray, kernel: Kernel, shift: float) -> dict[str, flo
         rounds.append((build, factor))
     build, factor = (float(np.median(column)) for column in zip(*rounds, strict=True))
     setup = {"gram_seconds": build, "factor_seconds": factor, "seconds": build + factor, "shift": shift, "ratio": None}
-    if len(X) <= LAPACK_UP_TO:  # beyond it OpenBLAS's own factorisation crashes on some machines
+    if len(X) <= FACTORED_UP_TO:  # beyond it OpenBLAS's own factorisation crashes on some machines
         lapack = float(np.median([_lapack_cholesky(X, kernel, shift) for _ in rounds]))
         setup |= {"cholesky_seconds": lapack, "ratio": (build + factor) / (build + lapack)}
     return setup

@@ -184,12 +184,12 @@ def table(parts: dict[str, Any]) -> str:
 
 NOTES = """
 The model of a K-StoNet is the mean over its last iterations. The paper's figures are for all rows; its 98.87 % on MNIST is
-that of the third of six iterations, the best on the test rows. With more than 20,000 rows the first call on a CPU approximates
-its kernel matrix. When it did so with 20,000, it had 97.63 % on MNIST in 69 CPU seconds, and 85.25 % on CoverType in 201 (with an
-earlier choice of length scales); the matrix is factored as a whole now. All rows of MNIST and CoverType were trained on a GPU, the
-others on the CPU; the 290,506 rows of CoverType with 1,000 landmarks, and leaves of 4,540 rows for each of the paper's four kernels,
-18,157 rows for that of the first call. CPU seconds of the first call include its choice and its intervals, those of SVM and kernel ridge their
-search on 2,000 rows.
+that of the third of six iterations, the best on the test rows. With more than 20,000 rows the first call on a CPU
+approximates its kernel matrix. When it did so with 20,000, it had 97.63 % on MNIST in 69 CPU seconds, and 85.25 % on
+CoverType in 201 (with an earlier choice of length scales); the matrix is factored as a whole now. All rows of MNIST and
+CoverType were trained on a GPU, the others on the CPU; the 290,506 rows of CoverType with 1,000 landmarks, and leaves of
+4,540 rows for each of the paper's four kernels, 18,157 rows for that of the first call. CPU seconds of the first call include
+its choice and its intervals, those of SVM and kernel ridge their search on 2,000 rows.
 """
 
 
