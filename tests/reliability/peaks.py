@@ -21,6 +21,7 @@ KINDS: dict[str, Any] = {
     "means": KStoNetRegressor(tuning="none", residuals=None, **FEW),
     "intervals": KStoNetRegressor(tuning="none", **FEW),
     "squared": KStoNetRegressor(tuning="none", loss="squared", **FEW),
+    "many units": KStoNetRegressor(50, tuning="none", loss="squared", **FEW),
     "default": KStoNetRegressor(random_state=0),
     "search": KStoNetRegressor(C="tune", **FEW),
     "classifier": KStoNetClassifier(random_state=0),

@@ -23,6 +23,8 @@ from kstonet.layers.moments import FIRST_LAYER, REGRESSION, Moments
 from kstonet.network import forward_above
 from kstonet.uncertainty.distribution import BETWEEN
 
+COVARIANCES = 20  # blocks of rows are so small that this many arrays of their covariances would fit into one; about five exist
+
 
 @dataclass(frozen=True)
 class LogOdds:
@@ -149,7 +151,7 @@ def left_out_moments(
     last = firsts[-len(chain) :]
     shifts, variance = uncertainty.first.left_out(last, uncertainty.expansion, inputs, states[-1].latents[0], rows)
     one = np.eye(variance.shape[1])
-    blocks = row_blocks(len(variance), variance.shape[1] ** 2)
+    blocks = row_blocks(len(variance), COVARIANCES * variance.shape[1] ** 2)
     moments = _concatenated([uncertainty.averaged(fitted[:, own], variance[own, :, None] * one) for own in blocks])
     values = fitted[-len(chain) :] + np.stack(shifts)
     ends = [forward_above(state.network.uppers, own)[-1] for state, own in zip(chain, values, strict=True)]
@@ -182,7 +184,7 @@ def left_out_log_odds(
         return _joined(
             [
                 uncertainty.log_odds_of(fitted[:, rows], root[rows, :, None] * correlation * root[rows, None, :], temperature)
-                for rows in row_blocks(len(variance), variance.shape[1] ** 2)
+                for rows in row_blocks(len(variance), COVARIANCES * variance.shape[1] ** 2)
             ]
         )
 
