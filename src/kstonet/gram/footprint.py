@@ -108,7 +108,7 @@ def device_bytes(n: int, *, squared: bool, most: float, dtype: str = "float64") 
 
 def latent_bytes(n: int, work: Workload) -> float:
     """Coefficients, values and latent values of the iterates, and the work of an iteration."""
-    return 8.0 * n * work.units * (3 * work.averages + 20)
+    return 8.0 * n * work.units * (3 * work.averages + 8)
 
 
 def dense_bytes(n: int, work: Workload) -> float:

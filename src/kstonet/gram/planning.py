@@ -24,6 +24,7 @@ WIDENING = 1.0e-9  # seconds to make a stored float32 number a float64
 LATENT_STEP = 60e-9  # seconds for a step of the sampler in one unit of one row
 CLEARLY = 1.2  # ratio of two estimates that differ by more than they are wrong
 MOST_PARALLEL = 0.7  # share of the work that further cores take
+SOLVED = 12  # arrays of rows × units while the regressions of a low-rank Gram are solved and corrected
 GPU_CORES = 500.0  # cores whose matrix work a GPU does
 
 
@@ -185,7 +186,7 @@ def plan_training(
         setup += n * (2 * rank**2 + 2 * leaf * rank + 2 * (leaf**2 + 2 * rank * leaf + 2 * rank**2)) / RATE
         step = n * (3 * leaf + 4 * rank) * (WIDENING + 2.0 * units / RATE)
         seconds += (setup + 1.5 * iterations * step) / cores
-        held = numbers + latent_bytes(n, work) + 8 * n * p
+        held = numbers + latent_bytes(n, work) + 8 * n * (p + SOLVED * units)
         return Plan("low_rank", reason, n, p, int(chosen_bytes(n, work, held)), float(seconds), rank, leaf)
     operations = n * n * (KERNEL_VALUE + 2.0 * p / RATE) + (n**3 if squared else n**3 / 6.0) / RATE
     operations += 1.5 * iterations * (1 if squared else 40) * 2.0 * n * n * units / RATE
