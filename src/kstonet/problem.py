@@ -120,6 +120,7 @@ class Grams:
     def share(self, groups: int, *, pairwise: bool, squared: bool) -> None:
         """Have the Grams of several kernels share the memory; raise before the first dense one is made that they do not fit."""
         if groups == 1:
+            self.each = None
             return
         self.each = memory_limit(self.max_memory, self.device) / groups
         n = len(self.X)

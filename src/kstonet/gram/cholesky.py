@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from kstonet._arrays import Array, astype, copy, namespace, zeros
+from kstonet._arrays import Array, astype, copy, dots, namespace, zeros
 from kstonet.gram.triangles import factor
 from kstonet.gram.unlocked import Matrix, call
 from kstonet.threads import in_threads, pieces
@@ -77,14 +77,12 @@ class BlockedCholesky:
         Symmetric matrix; it is overwritten by L.
     """
 
-    block = BLOCK  # rows of a diagonal block
-
     def __init__(self, A: Array) -> None:
         n = len(A)
         self._L, bad = self._factored(A)
         if bad:
             raise NotPositiveDefiniteError(f"pivot {bad} of {n} is not positive")
-        self._spans = [(block.start, block.stop) for block in pieces(0, n, self.block)]
+        self._spans = [(block.start, block.stop) for block in pieces(0, n, BLOCK)]
         self._inverses = self._each(lambda span: self._inverse(self._L[slice(*span), slice(*span)]), self._spans)
 
     @staticmethod
@@ -150,11 +148,11 @@ class BlockedCholesky:
                     block = columns[start - begin : stop - begin]
                     block -= L[start:stop, begin:start] @ columns[: start - begin]
                     block[:] = inverse @ block
-                    found += xp.einsum("ij,ij->j", block, block)
+                    found += dots(block, block, axis=0)
             return found
 
-        first = (n - last) // self.block * self.block
-        return xp.concatenate(self._each(sums_of_squares, pieces(first, n, self.block), most=COLUMNS // BLOCK))[-last:]
+        first = (n - last) // BLOCK * BLOCK
+        return xp.concatenate(self._each(sums_of_squares, pieces(first, n, BLOCK), most=COLUMNS // BLOCK))[-last:]
 
     def leading(self, size: int) -> Self:
         """The factor of the first rows and columns, which is a part of this one; nothing is copied."""
