@@ -11,7 +11,7 @@ import numpy as np
 from kstonet.imputation.chain import ChainSettings
 from kstonet.iro import IROSettings, scheduled
 from kstonet.layers.base import UpperLayer
-from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
+from kstonet.layers.exact_refits import NOISE_RATIO, NOISE_SHARE
 from kstonet.row_sums import FirstLayer, Group
 from kstonet.sum_layers import Iterate, first_uncertainty, head_uncertainty
 from kstonet.trained import TrainedNetwork

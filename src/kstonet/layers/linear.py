@@ -14,12 +14,11 @@ from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.blocks import row_blocks
 from kstonet.gram.expansion import Expansion, ExpansionPart
 from kstonet.layers.dense import DenseLayer
+from kstonet.layers.exact_refits import NOISE_RATIO, NOISE_SHARE, ExactRefits
 from kstonet.layers.regression import RegressionUncertainty
 from kstonet.layers.wide import WideRegression
 
-NOISE_SHARE = 0.1  # of the mean squared residual: Gaussian noise has no dead zone, a fraction of the residual will do
 LARGEST_COVARIANCE = 2**22  # numbers of a covariance of all coefficients that is formed
-NOISE_RATIO = 10.0  # noise of this layer over that of the layers above: the residual is to move this one, not them
 
 
 @storable()
@@ -59,7 +58,7 @@ class LinearUncertainty:
 
 
 @dataclass(frozen=True)
-class LinearFirstLayer(DenseLayer):
+class LinearFirstLayer(ExactRefits, DenseLayer):
     """Y₁ = b + w x + e with Gaussian noise; x are the features, or the rows of the kernel matrix of ``gram``."""
 
     gram: Gram | None = None
@@ -77,23 +76,9 @@ class LinearFirstLayer(DenseLayer):
     def certificate(self) -> dict[str, float]:
         return {}
 
-    def refit_versions(
-        self,
-        versions: Sequence[Self],
-        inputs: Any,
-        outputs: Sequence[np.ndarray],
-        sample_weights: Sequence[np.ndarray | None],
-    ) -> list[Self]:
-        each = zip(versions, outputs, sample_weights, strict=True)
-        return [version.refit(inputs, values, weights) for version, values, weights in each]
-
     def noise_above(self, residual: float, slope: float) -> float:
         """A fraction of the mean squared residual."""
         return NOISE_SHARE * residual**2
-
-    def temperature(self) -> float:
-        """The model's own noise."""
-        return 1.0
 
     def kernel_gap(self) -> None:
         """Nothing is approximated."""
@@ -108,17 +93,6 @@ class LinearFirstLayer(DenseLayer):
     def values_above(self, latents: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
         """The latent values themselves."""
         return latents
-
-    def exact(
-        self,
-        versions: Sequence[Self],
-        inputs: Any,
-        outputs: Sequence[np.ndarray],
-        sample_weight: np.ndarray | None,
-        every: bool,
-    ) -> list[Self]:
-        """Every refit is exact."""
-        return list(versions)
 
     def expansion(self, versions: Sequence[Self], inputs: Any) -> Expansion:
         coef, units = np.stack([version.weights for version in versions]), np.arange(self.n_outputs)

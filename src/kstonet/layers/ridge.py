@@ -17,14 +17,14 @@ import numpy as np
 from kstonet._arrays import Array
 from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.expansion import Expansion
+from kstonet.layers.exact_refits import NOISE_RATIO, NOISE_SHARE, ExactRefits
 from kstonet.layers.kernel import FittedRows, UnitGroup, functions_at
-from kstonet.layers.linear import NOISE_RATIO, NOISE_SHARE
 from kstonet.layers.ridge_map import RidgeMap
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 
 
 @dataclass(frozen=True)
-class RidgeLayer(FittedRows):
+class RidgeLayer(ExactRefits, FittedRows):
     """Y₁ = b + β φ(x) + e with Gaussian noise: least-squares support vector regressions on fixed training rows.
 
     Parameters
@@ -96,10 +96,6 @@ class RidgeLayer(FittedRows):
         """A fraction of the mean squared residual (Gaussian noise has no dead zone), or what goes with ``latent_noise``."""
         return self.noise_share * residual**2 if self.latent_noise is None else self.latent_noise**2 / self.ratio
 
-    def temperature(self) -> float:
-        """The model's own noise."""
-        return 1.0
-
     def with_noise(self, variance: float) -> Self:
         return replace(self, variance=self.ratio * variance)
 
@@ -118,16 +114,6 @@ class RidgeLayer(FittedRows):
             fitted[:, group.units] = image + constants
         return replace(self, coef=coef, intercept=intercept, fitted=fitted)
 
-    def refit_versions(
-        self,
-        versions: Sequence[Self],
-        inputs: Any,
-        outputs: Sequence[np.ndarray],
-        sample_weights: Sequence[np.ndarray | None],
-    ) -> list[Self]:
-        each = zip(versions, outputs, sample_weights, strict=True)
-        return [version.refit(inputs, values, weights) for version, values, weights in each]
-
     def values_above(self, latents: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
         """The latent values, or the values of this layer with every row left out of its regression in turn."""
         if not self.left_out:
@@ -137,17 +123,6 @@ class RidgeLayer(FittedRows):
             residuals = _solved(self.coef)[group.units].T / ridge.diagonal(sample_weight)[:, None]
             values[:, group.units] = latents[:, group.units] - residuals
         return values
-
-    def exact(
-        self,
-        versions: Sequence[Self],
-        inputs: Any,
-        outputs: Sequence[np.ndarray],
-        sample_weight: np.ndarray | None,
-        every: bool,
-    ) -> list[Self]:
-        """Every refit is exact."""
-        return list(versions)
 
     # -- beyond the training rows --------------------------------------------------------------------------------------------
 
