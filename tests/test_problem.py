@@ -5,6 +5,7 @@ import pytest
 
 from kstonet.gram import LowRank, make_kernel
 from kstonet.gram.kernels import RBF
+from kstonet.gram.low_rank_options import Sizes
 from kstonet.problem import Grams, Problem, Rows
 from kstonet.targets import ClassTargets, NumericTargets
 
@@ -127,4 +128,4 @@ def test_grams_of_several_kernels_share_the_memory():
     grams.share(3, pairwise=False, squared=False)
     shared = grams.new(RBF(gamma=1.0))
     assert shared.leaf_rows < alone.leaf_rows
-    assert 3 * LowRank.bytes_needed(3000, 50, shared.leaf_rows) < 4e7
+    assert 3 * Sizes(3000, 50, shared.leaf_rows).bytes < 4e7

@@ -111,7 +111,7 @@ class Grams:
         low_rank = LowRank() if chosen == "low_rank" else chosen
         limit = memory_limit(self.max_memory, self.device)
         if isinstance(low_rank, LowRank):
-            fits = low_rank.bytes_needed(len(self.X), *low_rank.sizes(len(self.X), limit, self.device)) <= limit
+            fits = low_rank.refusal(low_rank.sizes(len(self.X), limit, self.device), limit, given=True) is None
         else:
             fits = chosen != "dense" or self.device is not None or dense_fits(len(self.X), self.max_memory)
         if not fits:

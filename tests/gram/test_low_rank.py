@@ -1,15 +1,19 @@
 """The Gram of low rank with leaves: under the contract against its own definition, and what is special about it."""
 
+import tempfile
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from contract import GAMMA, GramContract, OnTorch, rbf
 from sklearn.svm import SVR
 
 from kstonet._arrays import to_numpy
-from kstonet.gram import GramTooLargeError, LowRank, LowRankGram, StructuredGram, make_gram, make_kernel
+from kstonet.gram import GramTooLargeError, LowRank, LowRankGram, StructuredGram, make_gram, make_kernel, scratch
 from kstonet.gram.footprint import Workload
 from kstonet.gram.landmarks import Landmarks
 from kstonet.gram.leaves import LeafPart, LeafTree
+from kstonet.gram.low_rank_options import Sizes
 from kstonet.gram.planning import LARGEST_FACTOR, choose_solver, plan_training
 from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_certificate import kernel_gap
@@ -37,7 +41,7 @@ class LowRankContract(GramContract):
         return make_gram(X, kernel, solver=LowRank(cls.rank, cls.leaf_rows, tolerance=0.0), **options)
 
     def bytes_needed(self):
-        return LowRank.bytes_needed(self.rows, self.rank, self.leaf_rows)
+        return Sizes(self.rows, self.rank, self.leaf_rows).bytes
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -122,6 +126,40 @@ class TestAllRowsAreTheMatrix(TestOneLeafIsTheMatrix):
 
     def test_the_diagonal_is_exact(self, gram):
         np.testing.assert_allclose(gram.diagonal(), 1.0, atol=self.values)
+
+
+class TestInFiles(TestLandmarksAndLeaves):
+    traced = False  # files are not memory
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def everything_is_filed(cls):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(scratch, "SMALL", 0)
+            patch.setattr(scratch, "TOGETHER", 2**14)
+            yield
+
+    @classmethod
+    def make(cls, X, kernel, max_memory=None):
+        filed = replace(Sizes(cls.rows, cls.rank, cls.leaf_rows), filed=True).bytes
+        solver = LowRank(cls.rank, cls.leaf_rows, tolerance=0.0, scratch=tempfile.gettempdir())
+        return make_gram(X, kernel, solver=solver, max_memory=filed if max_memory is None else max_memory)
+
+    def test_it_is_filed(self, gram):
+        assert all(in_file(piece.factor) and in_file(piece.block) for piece in gram._pieces)
+        assert all(in_file(part.values) for part in gram.shifted(1.0)._parts)
+
+    def test_what_does_not_fit_is_refused_before_it_is_allocated(self, X):
+        with pytest.raises(GramTooLargeError, match=r"n=120 rows.*max_memory"):
+            self.new_gram(X, max_memory=1000)
+
+
+def in_file(values):
+    while isinstance(values, np.ndarray):
+        if isinstance(values, np.memmap):
+            return True
+        values = values.base
+    return False
 
 
 class TestOnTorch(OnTorch, TestLandmarksAndLeaves):
@@ -316,15 +354,16 @@ def test_auto_is_dense_until_it_does_not_fit():
     assert choose_solver(10**6, pairwise=True, squared=True)[0] == "dense"
     assert choose_solver(50_000, device="cuda", squared=True, max_memory=1e11)[0] == "dense"
     assert choose_solver(100_000, device="cuda", squared=True, max_memory=1e11)[0] == "low_rank"
-    assert LowRank().sizes(290_000, 1e11, "cuda")[1] > LowRank().sizes(290_000, 1e11)[1]
+    assert LowRank().sizes(290_000, 1e11, "cuda").leaf_rows > LowRank().sizes(290_000, 1e11).leaf_rows
 
 
 def test_less_memory_means_smaller_leaves_first():
     sizes = [LowRank().sizes(200_000, limit) for limit in (1e12, 3e9, 1.2e9, 1e6)]
-    assert sizes[0][0] == sizes[1][0] == 1000
-    assert sizes[0][1] > sizes[1][1] > sizes[2][1] >= sizes[3][1] == 300
-    assert sizes[3][0] == 100
-    assert LowRank(rank=700, leaf_rows=0).sizes(200_000, 1.0) == (700, 0)
+    assert sizes[0].rank == sizes[1].rank == 1000
+    leaves = [size.leaf_rows for size in sizes]
+    assert leaves[0] > leaves[1] > leaves[2] >= leaves[3] == 300
+    assert sizes[3].rank == 100
+    assert LowRank(rank=700, leaf_rows=0).sizes(200_000, 1.0) == Sizes(200_000, 700, 0)
 
 
 def test_plans_say_what_and_why():

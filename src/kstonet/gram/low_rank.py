@@ -24,7 +24,8 @@ from kstonet.gram.expansion import ExpansionPart
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.landmarks import Landmarks
 from kstonet.gram.leaves import LeafPart, LeafTree
-from kstonet.gram.low_rank_solver import Piece, RegularisedSolver
+from kstonet.gram.low_rank_solver import Piece, RegularisedSolver, as_it_is
+from kstonet.gram.scratch import Scratch
 
 CHUNK = 2048  # rows that are widened together where there are no leaves
 
@@ -42,6 +43,8 @@ class LowRankGram:
         As in :class:`~kstonet.gram.LowRank`.
     place : callable, optional
         Puts NumPy arrays where the Gram is to live; by default they stay. Landmarks and leaves are chosen on the CPU.
+    scratch : Scratch, optional
+        Holds F, the blocks and their inverses in files; by default they are in memory.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class LowRankGram:
         tolerance: float,
         seed: int,
         place: Callable[[np.ndarray], Array] = np.asarray,
+        scratch: Scratch | None = None,
     ) -> None:
         self.n, self.kernel, self._place = len(X), kernel, place
         self._X = np.asarray(X, dtype=np.float64)
@@ -76,7 +80,9 @@ class LowRankGram:
         self._order = np.concatenate(leaves)
         self._starts = np.cumsum([0, *(len(rows) for rows in leaves)])
         self.dtype = low_precision(self._landmarks.basis)
-        self._factor = zeros(self._landmarks.basis, (self.n, self.rank), self.dtype)
+        self._keep: Callable[[Array], Array] = as_it_is if scratch is None else scratch.keep
+        shape = self.n, self.rank
+        self._factor = zeros(self._landmarks.basis, shape, self.dtype) if scratch is None else scratch.empty(shape, self.dtype)
         self._pieces = [self._piece(slice(*span)) for span in zip(self._starts[:-1], self._starts[1:], strict=True)]
         trace = float(np.sum(kernel.diagonal(self._X)))
         kept = sum(float((widened(piece.factor) ** 2).sum()) for piece in self._pieces)
@@ -97,7 +103,7 @@ class LowRankGram:
         wide, everyone = widened(factor), xp.arange(len(rows))
         block = self.kernel(rows, rows) - wide @ wide.T
         block[everyone, everyone] = self.kernel.diagonal(rows) - (wide**2).sum(1)
-        return Piece(place, factor, astype(0.5 * (block + block.T), self.dtype))
+        return Piece(place, factor, self._keep(astype(0.5 * (block + block.T), self.dtype)))
 
     def _rows(self, place: slice) -> Array:
         """Some training rows, in the order of the leaves."""
@@ -211,7 +217,7 @@ class LowRankGram:
     def regularised(self, ridges: np.ndarray) -> RegularisedSolver:
         """The solver of K̂ + diag(ridges); rows with an infinite ridge take no part."""
         self._n_factorizations += 1
-        return RegularisedSolver(self._pieces, ridges[self._order], self._order)
+        return RegularisedSolver(self._pieces, ridges[self._order], self._order, keep=self._keep)
 
     def shifted(self, shift: float) -> RegularisedSolver:
         """The solver of K̂ + shift·I; made anew only when the shift changed."""
@@ -229,12 +235,12 @@ class LowRankGram:
             inside = places[order]
             inside = inside[(inside >= piece.place.start) & (inside < piece.place.stop)] - piece.place.start
             if len(inside):
-                block = None if piece.block is None else piece.block[np.ix_(inside, inside)]
-                pieces.append(Piece(slice(begin, begin + len(inside)), piece.factor[inside], block))
+                block = None if piece.block is None else self._keep(piece.block[np.ix_(inside, inside)])
+                pieces.append(Piece(slice(begin, begin + len(inside)), self._keep(piece.factor[inside]), block))
                 begin += len(inside)
         # Without a shift nothing but rounding pins down what F does not reach: the smallest ridge that float32 values bear.
         ridges = np.full(len(indices), max(shift, 1e-7 * float(self.diagonal().mean())))
-        solver = RegularisedSolver(pieces, ridges, order, exact=True)
+        solver = RegularisedSolver(pieces, ridges, order, exact=True, keep=self._keep)
         return solver.solve(rows)
 
     # -- other rows ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ whoever needs more corrects with a product by the matrix itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +37,11 @@ class Piece:
     block: Array | None
 
 
+def as_it_is(values: Array) -> Array:
+    """The array itself."""
+    return values
+
+
 class RegularisedSolver:
     """(FFᵀ + blockdiag + diag(ridges))⁻¹; rows with an infinite ridge take no part.
 
@@ -49,16 +54,26 @@ class RegularisedSolver:
         Numbers of these rows in the arrays that are handed in and out.
     exact : bool
         Whether the inverses of the blocks are kept in float64.
+    keep : callable, optional
+        Puts them where they are to be held; by default they stay.
     """
 
-    def __init__(self, pieces: Sequence[Piece], ridges: np.ndarray, order: np.ndarray, *, exact: bool = False) -> None:
+    def __init__(
+        self,
+        pieces: Sequence[Piece],
+        ridges: np.ndarray,
+        order: np.ndarray,
+        *,
+        exact: bool = False,
+        keep: Callable[[Array], Array] = as_it_is,
+    ) -> None:
         self._pieces, self._order, self._ridges = pieces, order, ridges
         rank = pieces[0].factor.shape[1]
         self.shift = float(ridges.min())
         self._parts: list[_Inverse] = []
         gram = zeros(pieces[0].factor, (rank, rank), namespace(pieces[0].factor).float64)
         for piece in pieces:
-            part = _Inverse(_inverse(piece, ridges[piece.place], exact))
+            part = _Inverse(keep(_inverse(piece, ridges[piece.place], exact)))
             self._parts.append(part)
             factor = widened(piece.factor)
             gram += factor.T @ part.applied(factor)

@@ -15,12 +15,13 @@ from kstonet.gram.dense import DenseGram
 from kstonet.gram.devices import memory_limit
 from kstonet.gram.footprint import Workload, chosen_bytes, dense_bytes, device_bytes, latent_bytes, matrices_bytes
 from kstonet.gram.low_rank import LowRankGram
-from kstonet.gram.low_rank_options import LowRank, leaf_size
+from kstonet.gram.low_rank_options import LowRank
 
 LARGEST_FACTOR = 20_000  # rows up to which a squared loss factors the whole matrix, for a few minutes on two cores
 RATE = 12e9  # float64 operations a second of one core, in matrix products of moderate size
 KERNEL_VALUE = 25e-9  # seconds, beside its products
 WIDENING = 1.0e-9  # seconds to make a stored float32 number a float64
+DISK_RATE = 5e8  # bytes a second that are read from files
 LATENT_STEP = 60e-9  # seconds for a step of the sampler in one unit of one row
 CLEARLY = 1.2  # ratio of two estimates that differ by more than they are wrong
 MOST_PARALLEL = 0.7  # share of the work that further cores take
@@ -56,6 +57,8 @@ class Plan:
     dual_gap : float, optional
         After a fit with the ε-insensitive loss: a bound of how far the dual value of the worst unit is from the optimum with
         the true kernel, relative to the primal value. None where it was too expensive to compute.
+    filed_bytes : int
+        Bytes of factor, leaves and inverses that are in files, where memory does not hold them and there is a folder for them.
     least_bytes : int, optional
         Before a fit that chooses its kernels: the estimate with one of them.
 
@@ -78,6 +81,7 @@ class Plan:
     trace_left_out: float | None = None
     dual_gap: float | None = None
     least_bytes: int | None = None
+    filed_bytes: int = 0
 
     @property
     def approximate(self) -> bool:
@@ -94,6 +98,8 @@ class Plan:
             most = "at most " if self.trace_left_out is None else ""
             leaves = f", exact within leaves of {self.leaf_rows:,} rows" if self.leaf_rows else ""
             text += f"; {most}{self.rank:,} landmarks{leaves}"
+        if self.filed_bytes:
+            text += f"; {readable_bytes(self.filed_bytes)} in files"
         if self.trace_left_out is not None:
             text += f"; the landmarks leave out {self.trace_left_out:.2g} of the trace"
         if self.dual_gap is not None:
@@ -178,16 +184,19 @@ def plan_training(
     cores = GPU_CORES if device is not None and device != "cpu" else 1.0 + MOST_PARALLEL * (cpu_count() - 1)
     seconds = n * units * 25 * LATENT_STEP * iterations
     if isinstance(made, LowRank):
-        rank, leaf_rows = made.sizes(n, most, device)
-        leaf = leaf_size(n, leaf_rows)
-        numbers = work.groups * made.bytes_needed(n, rank, leaf_rows) + 2 * BLOCK_BYTES
+        sizes = made.sizes(n, most, device)
+        rank, leaf = sizes.rank, sizes.leaf
+        numbers = work.groups * sizes.bytes + 2 * BLOCK_BYTES
         widths = rank + leaf
         setup = n * widths * (KERNEL_VALUE + 2.0 * p / RATE)
         setup += n * (2 * rank**2 + 2 * leaf * rank + 2 * (leaf**2 + 2 * rank * leaf + 2 * rank**2)) / RATE
         step = n * (3 * leaf + 4 * rank) * (WIDENING + 2.0 * units / RATE)
         seconds += (setup + 1.5 * iterations * step) / cores
         held = numbers + latent_bytes(n, work) + 8 * n * (p + SOLVED * units)
-        return Plan("low_rank", reason, n, p, int(chosen_bytes(n, work, held)), float(seconds), rank, leaf)
+        filed = work.groups * sizes.filed_bytes
+        seconds += (1.0 + iterations) * filed / DISK_RATE
+        in_memory = int(chosen_bytes(n, work, held))
+        return Plan("low_rank", reason, n, p, in_memory, float(seconds), rank, leaf, filed_bytes=filed)
     operations = n * n * (KERNEL_VALUE + 2.0 * p / RATE) + (n**3 if squared else n**3 / 6.0) / RATE
     operations += 1.5 * iterations * (1 if squared else 40) * 2.0 * n * n * units / RATE
     name = solver if isinstance(solver, str) else type(solver).__name__
