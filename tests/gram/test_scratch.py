@@ -15,12 +15,12 @@ from kstonet.gram import GramTooLargeError, LowRank, make_gram, make_kernel
 from kstonet.gram.scratch import Scratch
 
 RNG = np.random.default_rng(0)
-N = 4000
+N = 2000
 X = RNG.normal(size=(N, 4))
 Y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=N)
 SIZES = {"rank": 200, "leaf_rows": 250}
 NETWORK = {"tuning": "none", "hidden_layer_sizes": (3,), "max_iter": 3, "n_average": 2, "random_state": 0}
-TOO_SMALL = 9e6  # bytes: less than factor, leaves and inverses take, and more than the work arrays
+TOO_SMALL = 8e6  # bytes: less than factor, leaves and inverses take, and more than the work arrays
 
 
 def fitted(scratch, kind=KStoNetRegressor, target=Y, **options):
@@ -33,7 +33,7 @@ def test_the_same_model_from_files(tmp_path, options):
     plain, filed = fitted(None, **options), fitted(tmp_path, **options)
     assert plain.plan_.filed_bytes == 0
     assert filed.plan_.filed_bytes == 4 * N * (200 + 2 * 250)
-    assert "11.2 MB in files" in str(filed.plan_)
+    assert "5.6 MB in files" in str(filed.plan_)
     assert np.array_equal(plain.predict(X[:50]), filed.predict(X[:50]))
     if options.get("residuals", "crossfit"):
         assert np.array_equal(plain.predict_interval(X[:50]), filed.predict_interval(X[:50]))
@@ -56,7 +56,7 @@ def test_memory_is_not_taken(tmp_path):
         held.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
     assert held[0] > 4 * N * (200 + 2 * 250)
-    assert held[1] < 0.1 * held[0]
+    assert held[1] < 0.25 * held[0]
 
 
 def test_memory_that_is_enough_is_used(tmp_path):
@@ -91,7 +91,7 @@ def test_a_folder_that_is_none_is_said_before_the_choice(tmp_path, name):
 
 def test_a_disk_that_is_too_small_is_said_before(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
-    with pytest.raises(GramTooLargeError, match=r"needs 11.2 MB in files; scratch='.*' has 1.0 kB left"):
+    with pytest.raises(GramTooLargeError, match=r"needs 5.6 MB in files; scratch='.*' has 1.0 kB left"):
         fitted(tmp_path)
 
 
