@@ -3,10 +3,10 @@
     python benchmarks/out_of_core.py [--rows 200000] [--features 20] [--units 20] [--rank 1000] [--leaf-rows 1000]
                                      [--memory 1.0] [--scratch FOLDER]
 
-The rows and the target are those of benchmarks/scale.py. The process with files may take so many GB of memory (``max_memory``),
-and the system enforces it: more than that above its size before the fit, in memory that is not a file's, ends it
-(``RLIMIT_DATA``). Memory is the largest amount that is not a file's above that size, looked up ten times a second.
-Figures are in benchmarks/results/out_of_core.json.
+The rows, the target and the kernel are those of benchmarks/scale.py. With files the Gram may take so many GB of memory
+(``max_memory``), and the system enforces it: one more GB for the rest of the fit, in memory that is not a file's, is all that
+it gives (``RLIMIT_DATA``). Memory is the largest amount that is not a file's above that before the fit, looked up ten times a
+second. Figures are in benchmarks/results/out_of_core.json.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from typing import Any
 import numpy as np
 
 from _measure import OtherLoad, machine
-from kstonet import KStoNetRegressor
 from kstonet._files import write_whole
 from kstonet.gram import LowRank
-from scale import NEW, NOISE, RELEVANT, truth
+from scale import draw, network, truth
 
 RESULTS = Path(__file__).parent / "results" / "out_of_core.json"
-BESIDE = 2.5  # GB that a fit takes beside its Gram: latent values, intervals, threads
+BESIDE = 1.0  # GB that a fit takes beside its Gram: latent values, intervals, threads
 
 
 def kilobytes(name: str) -> int:
@@ -57,15 +56,10 @@ class Largest(threading.Thread):
 def measure(options: dict[str, Any]) -> dict[str, Any]:
     """One training."""
     n, p = options["rows"], options["features"]
-    rng = np.random.default_rng(n)
-    X, new = rng.normal(size=(n, p)), rng.normal(size=(NEW, p))
-    y = truth(X) + np.sqrt(NOISE) * rng.normal(size=n)
-    scales = np.where(np.arange(p) < RELEVANT, 2.0, 50.0)
-    model = KStoNetRegressor(
-        (options["units"],), tuning="none", loss="squared", kernel="rbf", gamma=0.5, length_scale=scales, C=30.0, max_iter=6,
-        n_average=2, solver=LowRank(options["rank"], options["leaf_rows"], scratch=options["scratch"]), random_state=0,
-        max_memory=options["memory"] and options["memory"] * 1e9,
-    )  # fmt: skip
+    X, new, y = draw(np.random.default_rng(n), n, p)
+    solver = LowRank(options["rank"], options["leaf_rows"], scratch=options["scratch"])
+    limit = options["memory"] and options["memory"] * 1e9
+    model = network(p, options["units"], solver=solver, max_iter=6, n_average=2, max_memory=limit)
     plan = model.explain_plan(X)
     if options["memory"]:
         most = kilobytes("VmData") * 1024 + int((options["memory"] + BESIDE) * 1e9)

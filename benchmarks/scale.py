@@ -40,19 +40,27 @@ def truth(X: np.ndarray) -> np.ndarray:
     return np.asarray((np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.tanh(X[:, 3] + X[:, 4])) / 1.3)
 
 
+def draw(rng: np.random.Generator, n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Training rows, new rows, and the targets of the former."""
+    X, new = rng.normal(size=(n, p)), rng.normal(size=(NEW, p))
+    return X, new, truth(X) + np.sqrt(NOISE) * rng.normal(size=n)
+
+
+def network(p: int, units: int, **settings: Any) -> KStoNetRegressor:
+    """With a kernel that knows which features matter."""
+    scales = np.where(np.arange(p) < RELEVANT, 2.0, 50.0)
+    kernel: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5, "length_scale": scales, "C": 30.0}
+    return KStoNetRegressor((units,), tuning="none", loss="squared", random_state=0, **kernel, **settings)
+
+
 def measure(options: dict[str, Any]) -> dict[str, Any]:
     """One training, in this process."""
-    n, p = options["n"], options["features"]
+    n, p, iterations = options["n"], options["features"], options["iterations"]
     rng = np.random.default_rng(n)
-    X, new = rng.normal(size=(n, p)), rng.normal(size=(NEW, p))
-    y = truth(X) + np.sqrt(NOISE) * rng.normal(size=n)
-    scales = np.where(np.arange(p) < RELEVANT, 2.0, 50.0)
+    X, new, y = draw(rng, n, p)
     solver = "auto" if options["rank"] is None else LowRank(options["rank"], options["leaf_rows"])
-    model = KStoNetRegressor(
-        (options["units"],), tuning="none", loss="squared", kernel="rbf", gamma=0.5, length_scale=scales, C=30.0, solver=solver,
-        max_iter=options["iterations"], n_average=max(1, options["iterations"] // 4), residuals=options["residuals"],
-        random_state=0,
-    )  # fmt: skip
+    length = {"max_iter": iterations, "n_average": max(1, iterations // 4)}
+    model = network(p, options["units"], solver=solver, residuals=options["residuals"], **length)
     plan = model.explain_plan(X)
     others, memory = OtherLoad(), PeakMemory()
     wall, started = time.perf_counter(), time.process_time()
