@@ -1,7 +1,7 @@
 """Tables too large for a kernel matrix, on a GPU: landmarks and leaves; first calls, with threads on all cores.
 
     python benchmarks/large_gpu.py [--cases covertype songs million protein] [--data DIR] [--device cuda | none]
-                                   [--rows N] [--solver auto | dense | low_rank] [--leaf-rows L]
+                                   [--rows N] [--solver auto | dense | low_rank | iterative] [--leaf-rows L]
 
 "covertype" trains on 290,506 rows of ``<DIR>/covertype/data.npz``, half of all as in Section 4.3 of the paper, and is judged
 on the other half. "songs" has the shape of YearPredictionMSD, which is not at hand: 463,715 rows for training and 51,630 for
@@ -85,7 +85,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("KSTONET_DATA", ".")), help="folder of the data sets")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--rows", type=int, metavar="N", help="train on the first N rows only")
-    parser.add_argument("--solver", choices=["auto", "dense", "low_rank"], default="auto", help="how the kernel matrix is held")
+    parser.add_argument(
+        "--solver", choices=["auto", "dense", "low_rank", "iterative"], default="auto", help="how the kernel matrix is held"
+    )
     parser.add_argument("--leaf-rows", type=int, metavar="L", help="largest leaf, instead of what the solver takes by default")
     parser.add_argument("--verbose", action="store_true", help="show the progress of the fits")
     parser.add_argument("--out", type=Path, default=RESULTS)

@@ -13,7 +13,7 @@ from kstonet.gram.devices import memory_limit
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.footprint import matrices_bytes
 from kstonet.gram.kernels import RBF
-from kstonet.gram.making import AUTO, GramFactory
+from kstonet.gram.making import AUTO, GramFactory, gram_factory
 from kstonet.gram.memory import GramTooLargeError
 from kstonet.gram.planning import choose_solver, dense_fits
 from kstonet.layers.ridge_map import RidgeMap
@@ -99,7 +99,7 @@ class Grams:
         A device factors whatever matrix it can hold.
         """
         chosen = self.chosen(pairwise=pairwise, squared=True)
-        if chosen == "low_rank" or isinstance(chosen, LowRank) or (chosen == "dense" and self.device is not None):
+        if isinstance(gram_factory(chosen), LowRank) or (chosen == "dense" and self.device is not None):
             return True
         if chosen == "dense":
             return dense_fits(len(self.X), self.max_memory, squared=True)
@@ -108,7 +108,7 @@ class Grams:
     def check_memory(self, *, pairwise: bool) -> None:
         """Raise now what :meth:`new` would raise after a long choice: that the Gram does not fit."""
         chosen = self.chosen(pairwise=pairwise, squared=False)
-        low_rank = LowRank() if chosen == "low_rank" else chosen
+        low_rank = gram_factory(chosen)
         limit = memory_limit(self.max_memory, self.device)
         if isinstance(low_rank, LowRank):
             fits = low_rank.refusal(low_rank.sizes(len(self.X), limit, self.device), limit, given=True) is None

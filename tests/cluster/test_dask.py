@@ -11,7 +11,7 @@ import pytest
 
 import kstonet
 from kstonet import KStoNetClassifier, KStoNetRegressor
-from kstonet.gram import LowRank
+from kstonet.gram import Iterative, LowRank
 
 da = pytest.importorskip("dask.array", reason="dask is an extra; make test-dask installs it")
 distributed = pytest.importorskip("distributed")
@@ -195,6 +195,7 @@ def test_errors_name_the_remedy(client):
         ({"hidden_layer_sizes": (4, 2)}, "one hidden layer"),
         ({"device": "cuda"}, "use device=None"),
         ({"solver": "dense"}, "landmarks only"),
+        ({"solver": Iterative(rank=10, leaf_rows=0)}, "landmarks only"),
         ({"solver": LowRank(rank=10, leaf_rows=5)}, "no leaves"),
         ({"checkpoint": "folder"}, "use checkpoint=None"),
     ]:

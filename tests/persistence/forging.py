@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from kstonet import KStoNetClassifier, KStoNetRegressor, MultiTargetSVR, StoNetClassifier, StoNetRegressor
-from kstonet.gram import LowRank
+from kstonet.gram import Iterative, LowRank
 from kstonet.gram.kernels import Exponential, Tanimoto
 from kstonet.layers import heads, linear
 from kstonet.persistence import ModelFileError, load, save
@@ -99,6 +99,9 @@ def models() -> list[Any]:
             quick(KStoNetClassifier, ordinal=True).fit(X, np.digitize(X[:, 0], [-0.5, 0.5])),
             quick(KStoNetRegressor, residuals=None).fit(pd.DataFrame({"a": X[:, 0], "b": LABELS}), Y[:, 0]),
             quick(KStoNetRegressor, residuals="loo", loss="squared", C=5.0, solver=LowRank(rank=8, leaf_rows=12)).fit(
+                X, Y[:, 0]
+            ),
+            quick(KStoNetRegressor, residuals=None, loss="squared", C=5.0, solver=Iterative(rank=8, leaf_rows=12)).fit(
                 X, Y[:, 0]
             ),
             quick(

@@ -1,6 +1,7 @@
 """Forged files over every record type: a ModelFileError or a model that answers, in bounded time and memory."""
 
 import struct
+import sys
 import tracemalloc
 
 import numpy as np
@@ -25,7 +26,11 @@ def test_forged_files(forgeable_files, forged_file, random):
 
 def test_the_files_hold_records_of_every_class(forgeable_files):
     """A class that becomes storable has to be in a file that is forged: add a model to ``forging.models``."""
-    ours = {name for name, record in RECORDS.items() if record.__module__.startswith("kstonet.")}
+    ours = {
+        name
+        for name, record in RECORDS.items()
+        if record.__module__.startswith("kstonet.") and hasattr(sys.modules[record.__module__], name)  # no doctest's
+    }
     assert ours - record_names(forgeable_files) == set()
 
 

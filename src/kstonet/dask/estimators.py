@@ -112,7 +112,7 @@ class _DaskEstimator(BaseKStoNet):
             raise ValueError(f"loss={loss!r}: on a Dask cluster the first layer has a squared loss; use loss='squared'.")
         if sizes is not None and len(np.atleast_1d(sizes)) != 1:
             raise ValueError(f"hidden_layer_sizes={sizes!r}: on a Dask cluster networks have one hidden layer.")
-        if not isinstance(solver, LowRank) and solver not in ("auto", "low_rank"):
+        if type(solver) is not LowRank and solver not in ("auto", "low_rank"):
             raise ValueError(
                 f"solver={solver!r}: a Dask cluster has landmarks only; use 'auto' or LowRank(rank=..., leaf_rows=0)."
             )

@@ -147,9 +147,10 @@ KSTONET_PARAMETERS = f"""
         Half-width of the tube in which errors of a support vector regression cost nothing; the fixed default is 0.01.
     svr_tol : float, default=1e-3
         Relative duality gap to which the support vector regressions are solved.
-    solver : str or LowRank, default="auto"
+    solver : str, LowRank or Iterative, default="auto"
         Which Gram holds the kernel matrix. "dense" is the whole matrix, "low_rank" an approximation whose size grows like the
-        number of rows: :class:`kstonet.gram.LowRank` says which, and gives it another rank. "auto" is "low_rank" where the
+        number of rows: :class:`kstonet.gram.LowRank` says which, and gives it another rank. "iterative" is the exact kernel in
+        the same memory, for a GPU and time to spare (:class:`kstonet.gram.Iterative`). "auto" is "low_rank" where the
         matrix does not fit into memory, and with a squared loss from 20,000 rows on; ``explain_plan`` says what it will be, and
         ``plan_`` what it was. :func:`kstonet.gram.register_gram` adds others.
     device : str, optional

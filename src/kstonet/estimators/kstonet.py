@@ -20,7 +20,7 @@ from kstonet.estimators.classification import ClassificationTask
 from kstonet.estimators.documentation import KSTONET_PARAMETERS, classifier
 from kstonet.estimators.regression import RegressionTask
 from kstonet.estimators.streaming import StreamMixin
-from kstonet.gram import Kernel, Plan
+from kstonet.gram import Iterative, Kernel, LowRank, Plan
 from kstonet.gram.footprint import Workload, searched_bytes
 from kstonet.gram.memory import require_room
 from kstonet.problem import Grams, Problem
@@ -264,12 +264,12 @@ class BaseKStoNet(BaseStoNet):
         if self.max_memory is not None or self.device is not None:
             return
         plan, n = self.explain_plan(problem.X, problem.rows.y), len(problem.X)
-        if plan.solver in ("dense", "low_rank"):  # of a Gram from outside nothing is known
+        if plan.solver in ("dense", LowRank.name, Iterative.name):  # of a Gram from outside nothing is known
             needed = plan.least_bytes or plan.bytes
             threads = self._work(n).threads
             if self.n_jobs is None and plan.solver == "dense":
                 threads = max(threads, available_threads())
-            require_room(n, needed, threads, adapts=plan.solver == "low_rank")
+            require_room(n, needed, threads, adapts=plan.solver != "dense")
 
     def _expected(self, problem: Problem, settings: TrainingSettings) -> Plan:
         return self._planned(settings, problem.grams, self._work(len(problem.X)))

@@ -2,6 +2,8 @@
 
 from kstonet.gram.base import Gram, RegularisedGram, StructuredGram
 from kstonet.gram.dense import DenseGram
+from kstonet.gram.iterative import IterativeGram
+from kstonet.gram.iterative_options import Iterative
 from kstonet.gram.kernels import KERNEL_NAMES, Kernel, kernel_names, make_kernel, register_kernel
 from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_options import LowRank
@@ -14,6 +16,8 @@ __all__ = [
     "DenseGram",
     "Gram",
     "GramTooLargeError",
+    "Iterative",
+    "IterativeGram",
     "Kernel",
     "LowRank",
     "LowRankGram",

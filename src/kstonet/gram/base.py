@@ -102,10 +102,13 @@ class Gram(Protocol):
 
 
 EVERY_ROW = slice(None)
+DIRECT = 1e-6  # accuracy of solvers whose corrections are one product and one application of a factor
 
 
 class DiagonalSolver(Protocol):
     """Applies (K + diag(ridges))⁻¹, nearly; the caller refines with products."""
+
+    accuracy: float  # what corrected solutions for ones may leave over: less where a correction costs little
 
     def solve(self, rows: np.ndarray) -> np.ndarray:
         """The inverse applied to every row."""

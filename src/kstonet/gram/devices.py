@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from kstonet._arrays import Array
+from kstonet.gram.kernels import Kernel
+from kstonet.gram.kernels.distance import Stationary
 from kstonet.gram.memory import DEFAULT_FRACTION, GramTooLargeError, available_memory
 
 
@@ -47,6 +49,37 @@ def memory_limit(max_memory: float | None, device: str | None = None) -> float:
         return DEFAULT_FRACTION * available_memory()
     side = torch_side(device)
     return float(DEFAULT_FRACTION * side.free_memory(side.usable(device)))
+
+
+def block_bytes(device: str | None) -> int | None:
+    """Bytes of kernel values to compute at once where they are forgotten; None for what suits the CPU.
+
+    Examples
+    --------
+    >>> block_bytes(None)
+    """
+    return None if device is None else int(torch_side(device).block_bytes(device))
+
+
+def fused_product(kernel: Kernel, X: Array) -> Callable[[Array], Array] | None:
+    """What applies the kernel matrix of these rows to rows of right-hand sides without writing it down, where a GPU can.
+
+    Examples
+    --------
+    >>> from kstonet.gram.kernels import RBF
+    >>> fused_product(RBF(), np.zeros((3, 1)))
+    """
+    # A subclass from outside may have another profile than the one that it inherits.
+    if not isinstance(kernel, Stationary) or "radial" not in vars(type(kernel)) or kernel.power != 2:
+        return None
+    if getattr(getattr(X, "device", None), "type", None) != "cuda":
+        return None
+    with contextlib.suppress(ImportError):  # no Triton: PyTorch has it on Linux
+        made: Callable[[Array], Array] = importlib.import_module("kstonet.gram.torch_products").FusedProduct(
+            kernel.scaled(X), kernel.radial
+        )
+        return made
+    return None
 
 
 @contextlib.contextmanager

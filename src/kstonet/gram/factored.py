@@ -7,12 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kstonet._arrays import Array, like, namespace, to_numpy, widened, zeros
+from kstonet._arrays import Array, like, namespace, to_numpy, zeros
+from kstonet.gram.conjugate import conjugate_gradients
 from kstonet.gram.solver_of_rows import SolverOfRows
-
-LEFT = 1e-3  # of a right-hand side, after conjugate gradients
-MOST_STEPS = 100
-SMALLEST = 1e-300
 
 
 def factor_order(n: int) -> np.ndarray:
@@ -123,22 +120,7 @@ class CorrectedSolver(FactoredSolver):
         return CorrectedSolver(ridges, self._seen[:size], leading, self._array, self._product, self._jitter)
 
     def _applied(self, own: np.ndarray) -> np.ndarray:
-        """Conjugate gradients for all right-hand sides at once, until the worst of them leaves ``LEFT`` of itself over."""
-        left = self._array(own)
-        xp = namespace(left)
-        solved, direction, before = left * 0.0, left * 0.0, left[:, 0] * 0.0 + 1.0
-        size = (left**2).sum(1)
-        for _ in range(MOST_STEPS):
-            if bool(((left**2).sum(1) <= LEFT**2 * size).all()):
-                break
-            preconditioned = widened(self._factor.solve(left))
-            now = (left * preconditioned).sum(1)
-            direction = preconditioned + (now / before)[:, None] * direction
-            image = self._image(direction)
-            step = (now / xp.clip((direction * image).sum(1), SMALLEST, None))[:, None]  # zero for what is solved already
-            solved, left = solved + step * direction, left - step * image
-            before = xp.clip(now, SMALLEST, None)
-        return to_numpy(solved)
+        return to_numpy(conjugate_gradients(self._array(own), self._image, self._factor.solve).rows)
 
     def _image(self, own: Array) -> Array:
         """(K + diag(ridges))·own on the rows of the factor."""

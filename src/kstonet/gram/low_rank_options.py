@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from kstonet._records import storable
 from kstonet._words import readable_bytes
+from kstonet.gram.base import StructuredGram
 from kstonet.gram.devices import memory_limit, placing
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.low_rank import LowRankGram
@@ -56,6 +58,8 @@ class LowRank:
     (True, True)
     """
 
+    name: ClassVar[str] = "low_rank"
+
     rank: int | None = None
     leaf_rows: int | None = None
     tolerance: float = TOLERANCE
@@ -90,14 +94,15 @@ class LowRank:
             found = replace(found, rank=max(FEWEST_LANDMARKS, found.rank // 2))
         return found
 
-    def refusal(self, sizes: Sizes, limit: float, *, given: bool) -> str | None:
+    def refusal(self, sizes: Sizes, limit: float, *, given: bool, device: str | None = None) -> str | None:
         """Why a Gram of these sizes cannot be made, and what helps; None where it can. ``given``: the user set the limit."""
+        own = type(self).__name__
         of = f"A low-rank Gram of n={sizes.rows:,} rows with {sizes.rank:,} landmarks and leaves of {sizes.leaf_rows:,} rows"
-        fewer = "Use fewer rows, or a smaller rank and smaller leaves: solver=LowRank(rank=..., leaf_rows=...)"
+        fewer = f"Use fewer rows, or a smaller rank and smaller leaves: solver={own}(rank=..., leaf_rows=...)"
         if sizes.bytes > limit:
             origin = "max_memory" if given else f"{DEFAULT_FRACTION:.0%} of what is available"
             needs = f"{of} needs {readable_bytes(sizes.bytes)}; the limit is {readable_bytes(limit)} ({origin})."
-            files = "" if sizes.filed else ", a folder for what does not fit: LowRank(scratch=...)"
+            files = "" if sizes.filed or device is not None else f", a folder for what does not fit: {own}(scratch=...)"
             return f"{needs} {fewer}{files}, or a larger max_memory if the machine has it."
         if self.scratch is not None and sizes.filed_bytes > (room := Scratch(self.scratch).room):
             has = f"has {readable_bytes(room)} left" if room else "is not a folder that can be written to"
@@ -112,13 +117,16 @@ class LowRank:
         device: str | None = None,
         dtype: str = "float32",
         max_memory: float | None = None,
-    ) -> LowRankGram:
+    ) -> StructuredGram:
         """Make the Gram; its values are stored in float32 whatever ``dtype`` is."""
+        return self._near(X, kernel, device=device, max_memory=max_memory)
+
+    def _near(self, X: np.ndarray, kernel: Kernel, *, device: str | None, max_memory: float | None) -> LowRankGram:
         if kernel.precomputed:
-            raise ValueError("solver='low_rank' needs features, not kernel='precomputed'; use solver='dense'.")
+            raise ValueError(f"solver={self.name!r} needs features, not kernel='precomputed'; use solver='dense'.")
         limit = memory_limit(max_memory, device)
         sizes = self.sizes(len(X), limit, device)
-        refusal = self.refusal(sizes, limit, given=max_memory is not None)
+        refusal = self.refusal(sizes, limit, given=max_memory is not None, device=device)
         if refusal is not None:
             raise GramTooLargeError(refusal)
         scratch = Scratch(self.scratch) if sizes.filed and self.scratch is not None else None

@@ -20,12 +20,12 @@ import numpy as np
 from kstonet._arrays import Array, astype, contiguous, in_kind_of, like, low_precision, namespace, to_numpy, widened, zeros
 from kstonet._arrays import copy as copy_of
 from kstonet.gram.algebra import lower_factor, regularised_inverse, solve_factored, solve_lower
-from kstonet.gram.base import EVERY_ROW
+from kstonet.gram.base import DIRECT, EVERY_ROW
 from kstonet.gram.cholesky import with_jitter
 
 LOW_PRECISION_FROM = 3e-6  # ridge over the size of a block from which float32 holds its inverse well enough to correct with
 MOST_HIDDEN = 0.3  # share of the rows up to which leaving them out of an inverse costs less than another one
-JITTERS = range(-14, -4)  # powers of ten of the mean diagonal of a block
+JITTERS = range(-14, -4)  # powers of ten of the mean diagonal of the kernel
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ class RegularisedSolver:
     keep : callable, optional
         Puts them where they are to be held; by default they stay.
     """
+
+    accuracy = DIRECT
 
     def __init__(
         self,
@@ -205,7 +207,8 @@ def _inverse(piece: Piece, ridges: np.ndarray, exact: bool) -> Array:
         return zeros(block, tuple(block.shape), low_precision(block))
     whole = len(seen) == len(block)
     matrix = widened(block if whole else block[np.ix_(seen, seen)])
-    size = float(abs(matrix.diagonal()).mean())
+    # Of the kernel, not of what the landmarks leave over: rounding F makes the block indefinite by that much.
+    size = float((abs(block.diagonal()) + (piece.factor**2).sum(1)).mean())
     invalid = "a block of the kernel matrix is not positive semi-definite; use a valid kernel."
     inverse = with_jitter(lambda jitter: regularised_inverse(matrix, ridges[seen] + jitter), size, JITTERS, invalid)
     low = not exact and ridges[seen].min() > LOW_PRECISION_FROM * _size(matrix)

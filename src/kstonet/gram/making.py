@@ -11,6 +11,7 @@ from kstonet.gram.base import Gram
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.devices import torch_side
 from kstonet.gram.expansion import Expansion
+from kstonet.gram.iterative_options import Iterative
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.low_rank_options import LowRank
 from kstonet.gram.planning import choose_solver
@@ -39,7 +40,7 @@ def _dense(X: np.ndarray, kernel: Kernel, *, device: str | None, dtype: str, max
 
 
 AUTO = "auto"
-_GRAMS: dict[str, GramFactory] = {"dense": _dense, "low_rank": LowRank()}
+_GRAMS: dict[str, GramFactory] = {"dense": _dense, "low_rank": LowRank(), "iterative": Iterative()}
 
 
 def register_gram(name: str, factory: GramFactory) -> None:
@@ -105,7 +106,8 @@ def make_gram(
         From :func:`kstonet.gram.make_kernel`.
     solver : str or callable, default="auto"
         "dense" keeps the whole matrix in memory; "low_rank" an approximation whose size grows like n (a :class:`LowRank` is the
-        same with a rank of its own); other names are those of :func:`register_gram`, and a factory as described there is taken
+        same with a rank of its own); "iterative" the exact kernel at the same size, whose values are computed anew for every
+        product (:class:`Iterative`); other names are those of :func:`register_gram`, and a factory as described there is taken
         as it is. "auto" is "dense" where that fits into memory, and "low_rank" beyond (:mod:`kstonet.gram.planning`).
     device : str, optional
         None is NumPy on the CPU; "cuda" a GPU, or any other device name that PyTorch knows.
@@ -142,4 +144,6 @@ def gram_factory(solver: Any) -> GramFactory:
         return _GRAMS[solver]
     if callable(solver):
         return solver  # type: ignore[no-any-return]
-    raise ValueError(f"solver={solver!r} is unknown; use one of {', '.join(gram_names())}, or a LowRank(rank=...).")
+    raise ValueError(
+        f"solver={solver!r} is unknown; use one of {', '.join(gram_names())}, or a LowRank(rank=...) or Iterative(rank=...)."
+    )

@@ -13,7 +13,17 @@ from kstonet._words import readable_bytes
 from kstonet.gram.blocks import BLOCK_BYTES
 from kstonet.gram.dense import DenseGram
 from kstonet.gram.devices import memory_limit
-from kstonet.gram.footprint import Workload, chosen_bytes, dense_bytes, device_bytes, latent_bytes, matrices_bytes
+from kstonet.gram.footprint import (
+    Workload,
+    chosen_bytes,
+    dense_bytes,
+    device_bytes,
+    latent_bytes,
+    matrices_bytes,
+    passing_bytes,
+)
+from kstonet.gram.iterative import IterativeGram
+from kstonet.gram.iterative_options import Iterative
 from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_options import LowRank
 
@@ -26,6 +36,7 @@ LATENT_STEP = 60e-9  # seconds for a step of the sampler in one unit of one row
 CLEARLY = 1.2  # ratio of two estimates that differ by more than they are wrong
 MOST_PARALLEL = 0.7  # share of the work that further cores take
 SOLVED = 12  # arrays of rows × units while the regressions of a low-rank Gram are solved and corrected
+PASSES = 40  # over the kernel matrix, of conjugate gradients in an iteration
 GPU_CORES = 500.0  # cores whose matrix work a GPU does
 
 
@@ -37,7 +48,7 @@ class Plan:
     Parameters
     ----------
     solver : str
-        "dense", "low_rank", or the name of a Gram from outside.
+        "dense", "low_rank", "iterative", or the name of a Gram from outside.
     reason : str
         Why.
     rows, features : int
@@ -49,7 +60,8 @@ class Plan:
         Estimated time of a training with intervals on this machine, when it has nothing else to do; right within a factor of
         two or three.
     rank : int, optional
-        Landmarks of a low-rank Gram: at most so many before a fit, the number taken after it.
+        Landmarks of a low-rank Gram, or of the one that preconditions an iterative one: at most so many before a fit, the
+        number taken after it.
     leaf_rows : int, optional
         Rows of its largest leaf; 0 without leaves.
     trace_left_out : float, optional
@@ -86,7 +98,7 @@ class Plan:
     @property
     def approximate(self) -> bool:
         """Whether the training is on a matrix that is not quite the kernel's."""
-        return self.rank is not None
+        return self.rank is not None and self.solver != Iterative.name
 
     def __str__(self) -> str:
         """The plan in words."""
@@ -96,7 +108,8 @@ class Plan:
         text = f"{self.solver}: {self.reason}; {size} and {_readable_seconds(self.seconds)}"
         if self.rank is not None:
             most = "at most " if self.trace_left_out is None else ""
-            leaves = f", exact within leaves of {self.leaf_rows:,} rows" if self.leaf_rows else ""
+            what = "exact within leaves" if self.approximate else "leaves"
+            leaves = f", {what} of {self.leaf_rows:,} rows" if self.leaf_rows else ""
             text += f"; {most}{self.rank:,} landmarks{leaves}"
         if self.filed_bytes:
             text += f"; {readable_bytes(self.filed_bytes)} in files"
@@ -108,7 +121,8 @@ class Plan:
 
     def after(self, grams: Iterable[Any]) -> Plan:
         """The plan with what the Grams turned out to be: of several, the one that leaves out most."""
-        made = [gram for gram in grams if isinstance(gram, LowRankGram)]
+        near = (gram.near if isinstance(gram, IterativeGram) else gram for gram in grams)
+        made = [gram for gram in near if isinstance(gram, LowRankGram)]
         if not made or self.rank is None:
             return self
         worst = max(made, key=lambda gram: gram.trace_left_out)
@@ -179,7 +193,7 @@ def plan_training(
     reason, squared, units = "as asked for", work.squared, work.units
     if solver == "auto":
         solver, reason = choose_solver(n, pairwise=pairwise, squared=squared, device=device, max_memory=max_memory)
-    made = LowRank() if solver == "low_rank" else solver
+    made = {LowRank.name: LowRank(), Iterative.name: Iterative()}.get(solver, solver) if isinstance(solver, str) else solver
     most = memory_limit(max_memory, device) / work.groups
     cores = GPU_CORES if device is not None and device != "cpu" else 1.0 + MOST_PARALLEL * (cpu_count() - 1)
     seconds = n * units * 25 * LATENT_STEP * iterations
@@ -196,7 +210,10 @@ def plan_training(
         filed = work.groups * sizes.filed_bytes
         seconds += (1.0 + iterations) * filed / DISK_RATE
         in_memory = int(chosen_bytes(n, work, held))
-        return Plan("low_rank", reason, n, p, in_memory, float(seconds), rank, leaf, filed_bytes=filed)
+        if isinstance(made, Iterative):
+            in_memory += passing_bytes(n, p, device)
+            seconds += PASSES * iterations * n * n / 2 * (KERNEL_VALUE + (2.0 * p + 4.0 * units) / RATE) / cores
+        return Plan(made.name, reason, n, p, in_memory, float(seconds), rank, leaf, filed_bytes=filed)
     operations = n * n * (KERNEL_VALUE + 2.0 * p / RATE) + (n**3 if squared else n**3 / 6.0) / RATE
     operations += 1.5 * iterations * (1 if squared else 40) * 2.0 * n * n * units / RATE
     name = solver if isinstance(solver, str) else type(solver).__name__

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from kstonet.gram.base import EVERY_ROW
+from kstonet.gram.base import DIRECT, EVERY_ROW
 
 
 class SolverOfRows(ABC):
@@ -19,6 +19,8 @@ class SolverOfRows(ABC):
     seen : ndarray of int
         Those that do, in an order of the solver's own.
     """
+
+    accuracy = DIRECT
 
     def __init__(self, ridges: np.ndarray, seen: np.ndarray) -> None:
         self._ridges, self._seen = ridges, seen

@@ -17,13 +17,12 @@ from kstonet.gram.cholesky import BlockedCholesky, NotPositiveDefiniteError
 from kstonet.gram.dense import PRECISE, DenseGram
 from kstonet.gram.expansion import Expansion
 from kstonet.gram.factored import CorrectedSolver, FactoredSolver
-from kstonet.gram.footprint import DEVICE_BLOCK, factor_bytes
+from kstonet.gram.footprint import DEVICE_BLOCK, DEVICE_BLOCK_BYTES, factor_bytes
 from kstonet.gram.inverted import INVALID
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.memory import available_memory
 
 _LOADING = threading.Lock()
-DEVICE_BLOCK_BYTES = 2**30  # of kernel values that a prediction computes at once: fewer, larger products suit a device
 BLOCKS_IN_MEMORY = 16  # so many times the block must fit: distances, kernel values and their products lie side by side
 
 
@@ -78,10 +77,14 @@ def placing(device: str) -> Callable[[np.ndarray], torch.Tensor]:
     return lambda values: torch.as_tensor(values, device=there)
 
 
+def block_bytes(device: str) -> int:
+    """Bytes of kernel values that are computed at once: a small part of the memory."""
+    return min(DEVICE_BLOCK_BYTES, free_memory(usable(device)) // BLOCKS_IN_MEMORY)
+
+
 def expansion_on(expansion: Expansion, device: str) -> Expansion:
     """An expansion with its arrays on a device, and blocks of kernel values that use a small part of its memory."""
-    block = min(DEVICE_BLOCK_BYTES, free_memory(usable(device)) // BLOCKS_IN_MEMORY)
-    return expansion.placed(placing(device), block)
+    return expansion.placed(placing(device), block_bytes(device))
 
 
 def torch_gram(

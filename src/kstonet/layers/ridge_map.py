@@ -16,7 +16,6 @@ from kstonet.gram import DenseGram, Gram, RegularisedGram
 from kstonet.gram.base import EVERY_ROW, DiagonalSolver
 from kstonet.gram.inverted import InvertedSolver
 
-ACCURACY = 1e-6  # of A⁻¹1: what it leaves over
 OF_RESIDUALS = 1e-3  # what regressions may leave of their equations, over their largest residual
 MOST_CORRECTIONS = 10
 STALLED = 0.5  # of what was left over: with more than that left, a further correction is of no use
@@ -123,7 +122,7 @@ class _System:
         for _ in range(MOST_CORRECTIONS):
             left = np.where(self.seen, rows - self._product(solved) - self._finite * solved, 0.0)
             size = float(np.abs(left).max())
-            if size <= ACCURACY or size > STALLED * before:
+            if size <= self.solver.accuracy or size > STALLED * before:
                 break
             solved, before = solved + self.solver.solve(left), size
         return solved

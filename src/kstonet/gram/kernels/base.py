@@ -68,11 +68,11 @@ class Kernel:
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """k(X, Y) for all pairs of rows."""
-        return self._block(self._scaled(X), self._scaled(Y))
+        return self._block(self.scaled(X), self.scaled(Y))
 
     def diagonal(self, X: Array) -> Array:
         """k(x, x) for every row of X, without rounding from the off-diagonal formula."""
-        return self._diagonal(self._scaled(X))
+        return self._diagonal(self.scaled(X))
 
     def gradient(self, X: Array, basis: Array, coef: Array) -> Array:
         """Gradient of the expansions Σ_j coef_j k(x, basis_j) with respect to x, in blocks of bounded memory.
@@ -98,7 +98,7 @@ class Kernel:
         array([[[-1.2131]]])
         """
         outer = None if self.squash is None else squash_slopes(X, self.squash)
-        X, basis = self._scaled(X), self._scaled(basis)
+        X, basis = self.scaled(X), self.scaled(basis)
         gradients = zeros(X, (X.shape[0], coef.shape[-2], X.shape[1]))
         if basis.shape[0]:
             for rows in row_blocks(X.shape[0], 4 * basis.shape[0]):  # distances, slopes and products of both
@@ -117,13 +117,14 @@ class Kernel:
 
     def graph_values(self, x: GraphValue, basis: np.ndarray) -> GraphValue:
         """k(y, x) in an ONNX graph, for the rows of ``basis`` (q, p) and the columns of x (p, n); shape (q, n)."""
-        return self._graph(self._graph_scaled(x), self._scaled(basis))
+        return self._graph(self._graph_scaled(x), self.scaled(basis))
 
     def graph_diagonal(self, x: GraphValue) -> GraphValue | float:
         """k(x, x) in an ONNX graph for the columns of x, shape (1, n); a number where it is the same for all."""
         return self._graph_diagonal(self._graph_scaled(x))
 
-    def _scaled(self, X: Array) -> Array:
+    def scaled(self, X: Array) -> Array:
+        """Rows as the formulas of the kernel see them: drawn in, projected, divided by the length scales."""
         X = X if self.squash is None else squashed(X, self.squash)
         X = X if self.projection is None else X @ like(X, self.projection)
         return X if self.length_scale is None else X / like(X, self.length_scale)

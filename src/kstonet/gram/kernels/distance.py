@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,15 @@ from kstonet.gram.kernels.base import GraphValue, Kernel, absolute_distances, sq
 from kstonet.gram.kernels.registry import register_kernel
 
 ROUNDING = 2.0**-46  # of |x|² + |y|²: squared distances below it are rounding errors
+
+
+class Radial(NamedTuple):
+    """A kernel k = (1 + first·r + second·r²)·exp(-r), r = (factor·s)^exponent, of a squared distance s."""
+
+    factor: float
+    exponent: float = 1.0
+    first: float = 0.0
+    second: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,11 @@ class Stationary(Kernel):
     def profile(self, s: Array) -> Array:
         """Return k as a function of s; may overwrite s."""
         raise NotImplementedError
+
+    @property
+    def radial(self) -> Radial | None:
+        """The profile in numbers, for a GPU's own code; None where it has no such form."""
+        return None
 
     def slopes(self, s: Array) -> tuple[Array, Array]:
         """Return k and dk/ds; the derivative is zero where s is zero and the kernel has a kink there."""
@@ -120,6 +135,11 @@ class RBF(Stationary):
         s *= -self.gamma
         return namespace(s).exp(s, out=s)
 
+    @property
+    def radial(self) -> Radial:
+        """The profile in numbers."""
+        return Radial(self.gamma)
+
     def slopes(self, s: Array) -> tuple[Array, Array]:
         """Return k and its derivative."""
         k = namespace(s).exp(-self.gamma * s)
@@ -181,6 +201,11 @@ class Matern(Stationary):
         s *= self._factor
         r = xp.sqrt(s, out=s)
         return self._polynomial(r) * xp.exp(-r)
+
+    @property
+    def radial(self) -> Radial:
+        """The profile in numbers."""
+        return Radial(self._factor, 0.5, float(self.nu > 0.5), 1.0 / 3.0 if self.nu == 2.5 else 0.0)
 
     def _polynomial(self, r: Array) -> Array:
         if self.nu == 0.5:
@@ -267,6 +292,11 @@ class Exponential(Stationary):
         """Return k as a function of the squared distance, or of the distance in the 1-norm."""
         s *= self._factor
         return namespace(s).exp(-(s ** (self.exponent / self.norm)))
+
+    @property
+    def radial(self) -> Radial:
+        """The profile in numbers."""
+        return Radial(self._factor, self.exponent / self.norm)
 
     def slopes(self, s: Array) -> tuple[Array, Array]:
         """Return k and its derivative with respect to that distance."""
