@@ -21,7 +21,8 @@ class Iterative(LowRank):
     """How an :class:`IterativeGram` is made; ``solver="iterative"`` is ``solver=Iterative()``.
 
     The kernel is exact at any number of rows, and memory that of ``solver="low_rank"``. A training takes some hundred passes
-    over the n² kernel values, which are computed anew every time: this is meant for a GPU.
+    over the n² kernel values, which are computed anew every time: this is meant for a GPU, and for the squared loss of a first
+    call. Every step of a support vector regression is a system of its own, so that the ε-insensitive loss takes many more.
 
     Parameters
     ----------

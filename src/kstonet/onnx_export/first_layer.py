@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from kstonet.gram.expansion import Expansion, ExpansionPart
-from kstonet.gram.leaves import LeafPart
+from kstonet.gram.leaves import LeafPart, LeafTree
 from kstonet.layers.linear import LinearUncertainty
 from kstonet.layers.margin import ROUNDING, MarginFactor
 from kstonet.layers.svr_uncertainty import MarginUncertainty
@@ -26,24 +26,56 @@ def first_features(x: Value, expansion: Expansion) -> list[Value]:
     """The values the coefficients of every part multiply, shape (q, n) each."""
     features = []
     for k, part in enumerate(map(_not_empty, expansion.parts)):
-        if isinstance(part, LeafPart):
-            raise TypeError(
-                "the model holds the kernel within leaves of its training rows, which have no ONNX form; fit with "
-                "solver=LowRank(leaf_rows=0) for landmarks alone, or with solver='dense'."
-            )
         with x.graph.scope(f"kernel_{k}"):
             features.append(x.take(part.basis, axis=0) if part.kernel is None else part.kernel.graph_values(x, part.basis))
     return features
 
 
-def first_values(features: list[Value], expansion: Expansion) -> Value:
+def first_values(x: Value, features: list[Value], expansion: Expansion) -> Value:
     """Values of the first layer, shape (iterates, units, n)."""
     iterates = len(expansion.intercept)
     pieces = []
     for own, part in zip(features, map(_not_empty, expansion.parts), strict=True):
-        flat = part.coef.reshape(iterates * len(part.units), -1)  # one product for all iterates
-        pieces.append(product(flat, own).reshaped(iterates, len(part.units), -1))
+        pieces.append(_part_values(x, own, part).reshaped(iterates, len(part.units), -1))
     return _in_order(pieces, expansion, axis=1) + expansion.intercept[:, :, None]
+
+
+def _part_values(x: Value, features: Value, part: ExpansionPart) -> Value:
+    """Values of one part, shape (iterates·units, n)."""
+    functions = part.coef.shape[0] * part.coef.shape[1]
+    values = product(part.coef.reshape(functions, -1), features)  # one product for all iterates
+    return values + _leaf_values(x, features, part, functions) if isinstance(part, LeafPart) else values
+
+
+def _leaf_values(x: Value, features: Value, part: LeafPart, functions: int) -> Value:
+    """What leaves add to the landmarks' values.
+
+    Graphs have no rows of their own for every leaf: kernel values of all training rows are computed, and those of other leaves
+    multiplied by zero.
+    """
+    assert part.kernel is not None
+    leaves = len(part.corrections)
+    with x.graph.scope("leaves"):
+        inside = _memberships(x, part.tree)
+        corrections = product(part.corrections.reshape(leaves * functions, -1), features).reshaped(leaves, functions, -1)
+        of_rows = inside.take(np.repeat(np.arange(leaves), np.diff(part.starts)), axis=0)
+        local = part.kernel.graph_values(x, part.rows) * of_rows
+        return (corrections * inside.with_axis(1)).sum(0) + product(part.leaf_coef.reshape(functions, -1), local)
+
+
+def _memberships(x: Value, tree: LeafTree) -> Value:
+    """One for the leaf of every column of x, zero for all others; shape (leaves, n)."""
+    inside = product(np.zeros((1, tree.directions.shape[1])), x) + 1.0
+    if tree.n_leaves == 1:
+        return inside
+    beyond = op("Greater", product(tree.directions, x), tree.thresholds[:, None])
+    right = op("Cast", beyond, to=x.graph.types.DOUBLE)
+    for depth in range(tree.n_leaves.bit_length() - 1):
+        nodes = 2**depth
+        own = right.take(np.arange(nodes - 1, 2 * nodes - 1), axis=0)
+        children = op("Concat", inside * (1.0 - own), inside * own, axis=0)  # of all nodes the left ones, then the right ones
+        inside = children.take(np.arange(2 * nodes).reshape(2, nodes).T.ravel(), axis=0)
+    return inside
 
 
 def local_scale(x: Value, mean: Value, scale: LocalScale) -> Value:
@@ -54,7 +86,7 @@ def local_scale(x: Value, mean: Value, scale: LocalScale) -> Value:
         for j, (centres, slopes) in enumerate(zip(scale.centres, scale.slopes, strict=True)):
             away = mean.take(np.array([j]), axis=0) - centres[:, None]
             rows.append(product(slopes[None, :], op("Exp", away * away * -scale.sharpness[j])))
-        eta = product(scale.part.coef[0], features) + op("Concat", *rows, axis=0) + scale.intercept[:, None]
+        eta = _part_values(x, features, scale.part) + op("Concat", *rows, axis=0) + scale.intercept[:, None]
         low, high = scale.bounds[:, :, None]
         return op("Min", op("Max", eta, low), high)
 

@@ -148,7 +148,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
 
 def _of_svr(model: MultiTargetSVR, x: Value) -> dict[str, Output]:
     expansion, targets = model.expansion(), len(model.intercept_)
-    mean = first_values(first_features(x, expansion), expansion).mean(0)
+    mean = first_values(x, first_features(x, expansion), expansion).mean(0)
     return {"mean": _per_row(mean, targets, model._single_target)}
 
 
@@ -212,7 +212,7 @@ def _layers(network: TrainedNetwork, x: Value) -> tuple[Value, list[Value], list
     x = (x - network.scaler.mean[:, None]) / network.scaler.scale[:, None]
     features = first_features(x, network.expansion)
     with x.graph.scope("first_layer"):
-        first = first_values(features, network.expansion)
+        first = first_values(x, features, network.expansion)
     return x, features, forward(first, network.uppers)
 
 
