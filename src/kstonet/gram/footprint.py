@@ -23,6 +23,7 @@ FOLD_SHARE = 0.2  # of a matrix: the factors of its folds, with intervals
 SOLVER_ARRAYS = 40  # of rows × units for every fold, with intervals and the ε-insensitive loss
 FOLDS = 5
 DEVICE_BLOCK, VALUES_AT_ONCE = 1024, 5  # rows whose kernel values a device computes together, and arrays of them meanwhile
+SUMS_OF_PARTS = 36  # bytes per row and unit: right-hand sides and eight partial sums in float32
 DEVICE_BLOCK_BYTES = 2**30  # of kernel values that a prediction computes at once: fewer, larger products suit a device
 HARD = 13.3  # bytes per pair of rows of matrix and factor, between 12 and 16
 FACTORED = 14.6  # likewise with a squared loss, where 16 are more frequent
@@ -107,15 +108,17 @@ def device_bytes(n: int, *, squared: bool, most: float, dtype: str = "float64") 
     return min(factor_bytes(n), whole) if forgets else whole
 
 
-def passing_bytes(n: int, p: int, device: str | None) -> int:
-    """Bytes of rows in float32 and of the kernel values that are computed at once and forgotten.
+def passing_bytes(n: int, p: int, units: int, device: str | None) -> int:
+    """Bytes of products with kernel values that are computed and forgotten.
+
+    A device holds the rows, their features in float32, and partial sums; kernels without a fused product take up to 5 GB more.
 
     Examples
     --------
-    >>> passing_bytes(1_000_000, 10, None)
-    207772160
+    >>> passing_bytes(1_000_000, 10, 20, None), passing_bytes(1_000_000, 10, 20, "cuda")
+    (335544320, 840000000)
     """
-    return 4 * n * p + VALUES_AT_ONCE * (BLOCK_BYTES if device is None else DEVICE_BLOCK_BYTES) // 2
+    return VALUES_AT_ONCE * BLOCK_BYTES if device is None else 12 * n * p + SUMS_OF_PARTS * n * units
 
 
 def latent_bytes(n: int, work: Workload) -> float:

@@ -211,7 +211,7 @@ def plan_training(
         seconds += (1.0 + iterations) * filed / DISK_RATE
         in_memory = int(chosen_bytes(n, work, held))
         if isinstance(made, Iterative):
-            in_memory += passing_bytes(n, p, device)
+            in_memory += passing_bytes(n, p, units, device)
             seconds += PASSES * iterations * n * n / 2 * (KERNEL_VALUE + (2.0 * p + 4.0 * units) / RATE) / cores
         return Plan(made.name, reason, n, p, in_memory, float(seconds), rank, leaf, filed_bytes=filed)
     operations = n * n * (KERNEL_VALUE + 2.0 * p / RATE) + (n**3 if squared else n**3 / 6.0) / RATE

@@ -162,7 +162,7 @@ class TorchGram(DenseGram):
         if self._matrix is not None:
             return rows @ self._matrix if rows.dtype == self.dtype else super().product(rows)
         image = zeros(rows, tuple(rows.shape))
-        for block in row_blocks(self.n, self.n, most=self.block):
+        for block in row_blocks(self.n, self.n, most=self.block, block_bytes=DEVICE_BLOCK_BYTES):
             image[:, block] = rows @ astype(self._values(block), rows.dtype).T
         return image
 
