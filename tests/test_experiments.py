@@ -18,7 +18,7 @@ from sklearn.utils import Bunch
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from experiments import common, coverage, probabilities, report, uci, uci_models  # noqa: E402
+from experiments import common, coverage, report, uci, uci_models  # noqa: E402
 from experiments.splits import Split  # noqa: E402
 from kstonet import KStoNetRegressor  # noqa: E402
 from kstonet.datasets import make_measurement_error  # noqa: E402
@@ -260,9 +260,3 @@ def test_parts_without_intervals_count_for_the_means(tmp_path):
     fields = ("coverage", "width", "student_coverage", "student_width")
     parts[1] |= {"nll": 0.25, "crps": 0.5} | dict.fromkeys(fields, levels)
     assert "0.25 | 0.5 | 80.0 / 90.0 / 95.0 (1 of the splits) | 0.95 |" in uci.summary(results)
-
-
-def test_probabilities_of_one_simulated_set():
-    part = probabilities.one_set("smooth", 1.0, 0)
-    assert 0.1 < part["paper_coverage"] < part["default_coverage"] <= 1.0
-    assert 0.0 < part["paper_width"] < part["default_width"] < 1.0

@@ -103,13 +103,17 @@ def test_conjugate_gradients_end_exactly_where_dimensions_are_spent():
     np.testing.assert_allclose(found.rows, right / np.diag(A), atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [KStoNetRegressor, KStoNetClassifier])
-def test_a_first_call_is_that_of_the_dense_matrix(kind):
+SETTINGS = {"tuning": "none", "loss": "squared", "max_iter": 3, "n_average": 2}
+
+
+@pytest.mark.parametrize(("kind", "settings"), [(KStoNetRegressor, SETTINGS), (KStoNetClassifier, {})])
+def test_a_model_is_that_of_the_dense_matrix(kind, settings):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=300)
     y = y if kind is KStoNetRegressor else np.digitize(y, [-0.5, 0.5])
-    dense, ours = (kind(solver=solver, random_state=0).fit(X, y) for solver in ("dense", Iterative(rank=60, leaf_rows=50)))
+    solvers = "dense", Iterative(rank=60, leaf_rows=50)
+    dense, ours = (kind(solver=solver, random_state=0, **settings).fit(X, y) for solver in solvers)
     assert ours.plan_.solver == "iterative"
     assert not ours.plan_.approximate
     assert "60 landmarks, leaves of" in str(ours.plan_)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
+from experiments import probabilities
 from kstonet import KStoNetClassifier
 
 LOGITS = {
@@ -55,3 +56,9 @@ def test_intervals_of_the_first_call_cover(kind):
         low, high = np.moveaxis(model.predict_proba_interval(X[500:]), 2, 0)
         found.append(((low <= truth[500:]) & (truth[500:] <= high)).mean())
     assert 0.88 < np.mean(found) < 0.995
+
+
+def test_probabilities_of_one_simulated_set_of_the_experiment():
+    part = probabilities.one_set("smooth", 1.0, 0)
+    assert 0.1 < part["paper_coverage"] < part["default_coverage"] <= 1.0
+    assert 0.0 < part["paper_width"] < part["default_width"] < 1.0
