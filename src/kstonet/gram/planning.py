@@ -38,6 +38,7 @@ MOST_PARALLEL = 0.7  # share of the work that further cores take
 SOLVED = 12  # arrays of rows × units while the regressions of a low-rank Gram are solved and corrected
 PASSES = 40  # over the kernel matrix, of conjugate gradients in an iteration
 GPU_CORES = 500.0  # cores whose matrix work a GPU does
+FUSED = 4.0  # how much faster it is where kernel values do not pass through its memory
 
 
 @storable()
@@ -212,7 +213,8 @@ def plan_training(
         in_memory = int(chosen_bytes(n, work, held))
         if isinstance(made, Iterative):
             in_memory += passing_bytes(n, p, units, device)
-            seconds += PASSES * iterations * n * n / 2 * (KERNEL_VALUE + (2.0 * p + 4.0 * units) / RATE) / cores
+            passing = PASSES * iterations * n * n / 2 * (KERNEL_VALUE + (2.0 * p + 4.0 * units) / RATE) / cores
+            seconds += passing if cores < GPU_CORES else passing / FUSED
         return Plan(made.name, reason, n, p, in_memory, float(seconds), rank, leaf, filed_bytes=filed)
     operations = n * n * (KERNEL_VALUE + 2.0 * p / RATE) + (n**3 if squared else n**3 / 6.0) / RATE
     operations += 1.5 * iterations * (1 if squared else 40) * 2.0 * n * n * units / RATE
