@@ -23,7 +23,6 @@ from kstonet.gram.conjugate import conjugate_gradients
 from kstonet.gram.dense import cross_blocks
 from kstonet.gram.devices import fused_product
 from kstonet.gram.expansion import ExpansionPart
-from kstonet.gram.kernels import Kernel
 from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_solver import RegularisedSolver
 
@@ -40,10 +39,8 @@ class IterativeGram:
     ----------
     X : ndarray of shape (n, p)
         Training rows.
-    kernel : Kernel
-        From :func:`kstonet.gram.make_kernel`.
     near : LowRankGram
-        The preconditioner, on the same rows with the same kernel.
+        The preconditioner, on the same rows; the kernel is the same, too.
     place : callable, optional
         Puts NumPy arrays where both Grams live; by default they stay.
     block_bytes : int, optional
@@ -65,15 +62,14 @@ class IterativeGram:
     def __init__(
         self,
         X: np.ndarray,
-        kernel: Kernel,
         near: LowRankGram,
         place: Callable[[np.ndarray], Array] = np.asarray,
         block_bytes: int | None = None,
     ) -> None:
-        self.n, self.kernel, self.near, self._block_bytes = len(X), kernel, near, block_bytes
+        self.n, self.kernel, self.near, self._block_bytes = len(X), near.kernel, near, block_bytes
         self._X = place(np.asarray(X, dtype=np.float64))
         self._rows_bytes = 0 if self._X is X else self._X.nbytes
-        self._fused = fused_product(kernel, self._X)
+        self._fused = fused_product(self.kernel, self._X)
         self.dtype = namespace(self._X).float64 if self._fused is None else low_precision(self._X)
         self._shifted: IterativeSolver | None = None
 

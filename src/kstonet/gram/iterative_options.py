@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from kstonet._records import storable
-from kstonet.gram.base import StructuredGram
 from kstonet.gram.devices import block_bytes, placing
 from kstonet.gram.iterative import IterativeGram
-from kstonet.gram.kernels import Kernel
+from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_options import LowRank
 
 
@@ -46,15 +45,5 @@ class Iterative(LowRank):
 
     tolerance: float = 1e-7
 
-    def __call__(
-        self,
-        X: np.ndarray,
-        kernel: Kernel,
-        *,
-        device: str | None = None,
-        dtype: str = "float32",
-        max_memory: float | None = None,
-    ) -> StructuredGram:
-        """Make the Gram; kernel values are computed in float32 whatever ``dtype`` is."""
-        near = self._near(X, kernel, device=device, max_memory=max_memory)
-        return IterativeGram(X, kernel, near, placing(device), block_bytes(device))
+    def _made(self, near: LowRankGram, X: np.ndarray, device: str | None) -> IterativeGram:
+        return IterativeGram(X, near, placing(device), block_bytes(device))

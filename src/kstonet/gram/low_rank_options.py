@@ -119,9 +119,6 @@ class LowRank:
         max_memory: float | None = None,
     ) -> StructuredGram:
         """Make the Gram; its values are stored in float32 whatever ``dtype`` is."""
-        return self._near(X, kernel, device=device, max_memory=max_memory)
-
-    def _near(self, X: np.ndarray, kernel: Kernel, *, device: str | None, max_memory: float | None) -> LowRankGram:
         if kernel.precomputed:
             raise ValueError(f"solver={self.name!r} needs features, not kernel='precomputed'; use solver='dense'.")
         limit = memory_limit(max_memory, device)
@@ -130,7 +127,7 @@ class LowRank:
         if refusal is not None:
             raise GramTooLargeError(refusal)
         scratch = Scratch(self.scratch) if sizes.filed and self.scratch is not None else None
-        return LowRankGram(
+        near = LowRankGram(
             X,
             kernel,
             rank=sizes.rank,
@@ -140,6 +137,10 @@ class LowRank:
             place=placing(device),
             scratch=scratch,
         )
+        return self._made(near, X, device)
+
+    def _made(self, near: LowRankGram, X: np.ndarray, device: str | None) -> StructuredGram:
+        return near
 
 
 @dataclass(frozen=True)
