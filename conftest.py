@@ -9,7 +9,8 @@ if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
     os.environ.setdefault("LOKY_MAX_CPU_COUNT", str(max((os.cpu_count() or 1) // int(workers), 1)))
 
 collect_ignore = [] if find_spec("torch") else ["src/kstonet/gram/torch.py"]
-collect_ignore += [] if find_spec("torch") and find_spec("triton") else ["src/kstonet/gram/torch_distances.py"]
+fused = ["src/kstonet/gram/torch_distances.py", "src/kstonet/gram/torch_products.py"]
+collect_ignore += [] if find_spec("torch") and find_spec("triton") else fused
 collect_ignore += [] if find_spec("dask") and find_spec("distributed") else ["src/kstonet/dask"]
 collect_ignore += [] if all(map(find_spec, ("typer", "rich", "pandas", "safetensors"))) else ["src/kstonet/cli"]
 collect_ignore += [] if find_spec("pandas") else ["src/kstonet/tables"]

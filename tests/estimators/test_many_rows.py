@@ -172,16 +172,3 @@ def test_a_part_of_some_rows_says_how_large_left_out_residuals_are(monkeypatch):
     np.testing.assert_allclose(some.predict(NEW), everything.predict(NEW), rtol=1e-3, atol=1e-3)
     assert len(some.trained_.calibration.factor.scores) == len(everything.trained_.calibration.factor.scores) == N
     assert 0.8 < width(some) / width(everything) < 1.25
-
-
-def test_graphs_are_made_of_landmarks_alone(tmp_path):
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
-    model = regressor(LowRank(rank=60, leaf_rows=0))
-    kstonet.to_onnx(model, tmp_path / "model.onnx")
-    mean, std = runtime.InferenceSession(tmp_path / "model.onnx").run(["mean", "std"], {"X": NEW})
-    expected = model.predict(NEW, return_std=True)
-    np.testing.assert_allclose(mean, expected[0], atol=1e-6)
-    np.testing.assert_allclose(std, expected[1], rtol=1e-6)
-    with pytest.raises(TypeError, match="leaf_rows=0"):
-        kstonet.to_onnx(regressor(COARSE), tmp_path / "leaves.onnx")
