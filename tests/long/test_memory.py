@@ -19,7 +19,7 @@ WITHIN, RUNS, UNSEEN = 1.2, 3, 25e6
 
 
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("kind", ["means", "intervals", "kernels", "default", "search", "classifier"])
+@pytest.mark.parametrize("kind", ["means", "squared", "intervals", "kernels", "default", "search", "classifier"])
 def test_the_peak_is_what_was_said(kind: str, n: int) -> None:
     """``explain_plan`` says a range where kernels are to be chosen; when they are, the fit says one number."""
     highest = 0

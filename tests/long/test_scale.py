@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from sklearn.svm import SVR
 
+from kstonet import KStoNetRegressor
 from kstonet.gram import DenseGram, make_kernel
 from kstonet.solvers.svr import solve_svr
+from kstonet.tuning import fast
 
 MEASURE = """
 import resource, sys
@@ -49,3 +51,14 @@ def test_tight_solutions_at_four_thousand_rows(p, C):
     value, _ = solution.problem.rows(slice(0, 1)).primal(a, gram.product(a))
     assert solution.primal[0] <= value[0] * (1 + 1e-6)
     np.testing.assert_allclose(solution.fitted[0], theirs.predict(X), atol=5e-3)
+
+
+def test_one_kernel_of_many_rows_may_follow_directions(monkeypatch):
+    """An index model: beyond the rows where several kernels are affordable, the one kernel sees the direction."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(700, 5))
+    y = np.sin(3 * rows @ np.array([1.0, 1.0, -1.0, 0.5, 0.0]) / 2) + 0.1 * rng.normal(size=700)
+    monkeypatch.setattr(fast, "SEVERAL_KERNELS_UP_TO", 300)
+    model = KStoNetRegressor(random_state=0, residuals=None).fit(rows, y)
+    assert model.tuned_["kernel"].projection is not None
+    assert "(directions) errs less" in model.tuning_["reason"]

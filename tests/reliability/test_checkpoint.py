@@ -64,7 +64,7 @@ def test_a_fit_that_dies_after_every_second_file_ends_in_the_same_model(
 
 @needs_fork
 @pytest.mark.parametrize(
-    ("name", "kills"), [("support vector regressions", 5), ("classifier", 3), ("search", 4), ("own search", 2)]
+    ("name", "kills"), [("support vector regressions", 3), ("classifier", 2), ("search", 2), ("own search", 2)]
 )
 def test_processes_killed_at_random_moments(name: str, kills: int, tmp_path: Path) -> None:
     found, killed, kept = survive(MODELS[name], tmp_path, kills, seed=len(name))

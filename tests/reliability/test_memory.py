@@ -22,7 +22,7 @@ WITHIN = 1.2
 
 
 @linux
-@pytest.mark.parametrize("kind", ["squared", "many units"])
+@pytest.mark.parametrize("kind", ["many units"])
 def test_the_peak_is_what_was_estimated(kind: str) -> None:
     """At 2,000 rows; other kinds and sizes are in tests/long/test_memory.py."""
     peak, _, estimate, said = in_process(kind, 2_000)

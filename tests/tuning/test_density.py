@@ -85,14 +85,3 @@ def test_shares_belong_to_their_kernels():
     assert found.shares == (0.75, 0.25)
     alone = at_density(replace(together, shares=()), X, Y, None)
     assert alone.noises == tuple(sorted(alone.noises))
-
-
-def test_one_kernel_of_many_rows_may_follow_directions(monkeypatch):
-    """An index model: beyond the rows where several kernels are affordable, the one kernel sees the direction."""
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(700, 5))
-    y = np.sin(3 * rows @ np.array([1.0, 1.0, -1.0, 0.5, 0.0]) / 2) + 0.1 * rng.normal(size=700)
-    monkeypatch.setattr(fast, "SEVERAL_KERNELS_UP_TO", 300)
-    model = KStoNetRegressor(random_state=0, residuals=None).fit(rows, y)
-    assert model.tuned_["kernel"].projection is not None
-    assert "(directions) errs less" in model.tuning_["reason"]
