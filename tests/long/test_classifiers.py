@@ -1,6 +1,8 @@
 """Classifiers: no seed is much worse than the others, probabilities are calibrated, and the network is as good as an SVC."""
 
 import os
+import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -51,3 +53,26 @@ def test_calibration_and_errors_beside_a_searched_svc(rows):
     rival = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid, cv=3).fit(X[:1000], y[:1000])
     error, other = (np.mean(each.predict(X[1000:]) != y[1000:]) for each in (model, rival))
     assert error <= other + np.sqrt(other / len(X[1000:]))
+
+
+def test_two_hundred_classes_of_which_some_have_one_row():
+    """Bounded time and memory (far less than an array of n·K² numbers), and predictions far better than chance."""
+    rng = np.random.default_rng(0)
+    classes, n = 200, 600
+    centres = 2.0 * rng.normal(size=(classes, 6))
+    labels = np.r_[np.arange(classes), rng.integers(0, classes // 2, size=n - classes)]  # a hundred classes of one row
+    X = centres[labels] + 0.4 * rng.normal(size=(n, 6))
+    tracemalloc.start()
+    started = time.process_time()
+    model = KStoNetClassifier(max_iter=2, n_average=1, n_imputation_steps=5, kernel="rbf", random_state=0).fit(X, labels)
+    seconds, (_, peak) = time.process_time() - started, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seconds < 60
+    assert peak < 8 * n * classes**2
+    frequent = rng.integers(0, classes // 2, size=300)
+    X_new = centres[frequent] + 0.4 * rng.normal(size=(300, 6))
+    assert np.mean(model.predict(X_new) == frequent) > 0.6
+    bounds = model.predict_proba_interval(X_new)
+    assert bounds.shape == (300, classes, 2)
+    assert np.isfinite(bounds).all()
+    assert model.decision_function(X_new).shape == (300, classes)
