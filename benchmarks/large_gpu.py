@@ -7,10 +7,9 @@
 on the other half. "songs" has the shape of YearPredictionMSD, which is not at hand: 463,715 rows for training and 51,630 for
 testing, 90 features, simulated. "million" has 10⁶ rows and 20 features. "protein" is split 0 of the paper's, 41,157 rows,
 whose whole matrix a GPU holds: with ``--device none`` the CPU shows what its approximation costs, and ``--solver iterative``
-what the exact kernel gains beyond a matrix. Everything is chosen on
-training rows; intervals and probabilities are calibrated; test rows are used by the finished model only. Times are those of
-this process on a machine that may have other work. Results are written after every case, with the memory of the device at its
-peak.
+what the exact kernel gains beyond a matrix. Everything is chosen on training rows; intervals and probabilities are calibrated;
+test rows are used by the finished model only. Times are those of this process on a machine that may have other work. Results
+are written after every case, with the memory of the device at its peak.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from sklearn.metrics import log_loss
 
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet._files import write_whole
-from kstonet.gram import LowRank
+from kstonet.gram import Iterative, LowRank
 
 RESULTS = Path(__file__).parent / "results" / "large_gpu.json"
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -100,7 +99,8 @@ def main() -> None:
         X, y = X[: given.rows], y[: given.rows]
         kind = KStoNetClassifier if case == "covertype" else KStoNetRegressor
         begin = time.perf_counter()
-        solver = given.solver if given.leaf_rows is None else LowRank(leaf_rows=given.leaf_rows)
+        leaves = Iterative if given.solver == "iterative" else LowRank
+        solver = given.solver if given.leaf_rows is None else leaves(leaf_rows=given.leaf_rows)
         model = kind(device=device, solver=solver, n_jobs=-1, random_state=0, verbose=given.verbose).fit(X, y)
         fitted = time.perf_counter()
         scores = judged(model, X_test, y_test)

@@ -148,6 +148,17 @@ def special(array: Array) -> Any:
     return scipy.special if xp is np else xp.special
 
 
+def on_gpu(array: Array) -> bool:
+    """Whether an array is on a GPU for which there is code of its own, in Triton.
+
+    Examples
+    --------
+    >>> on_gpu(np.zeros(3))
+    False
+    """
+    return getattr(getattr(array, "device", None), "type", None) == "cuda"
+
+
 def takes_tensors(kind: type) -> bool:
     """Whether a class says of itself that it computes with whatever arrays it is given, NumPy's or PyTorch's.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kstonet._arrays import Array
+from kstonet._arrays import Array, on_gpu
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.kernels.distance import Stationary
 from kstonet.gram.memory import DEFAULT_FRACTION, GramTooLargeError, available_memory
@@ -72,7 +72,7 @@ def fused_product(kernel: Kernel, X: Array) -> Callable[[Array], Array] | None:
     # A subclass from outside may have another profile than the one that it inherits.
     if not isinstance(kernel, Stationary) or "radial" not in vars(type(kernel)) or kernel.power != 2:
         return None
-    if getattr(getattr(X, "device", None), "type", None) != "cuda":
+    if not on_gpu(X):
         return None
     with contextlib.suppress(ImportError):  # no Triton: PyTorch has it on Linux
         made: Callable[[Array], Array] = importlib.import_module("kstonet.gram.torch_products").FusedProduct(

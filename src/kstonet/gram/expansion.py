@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from kstonet._arrays import Array, like, to_numpy
+from kstonet._arrays import Array, like, to_numpy, zeros
 from kstonet._records import storable
 from kstonet.gram.blocks import row_blocks
 from kstonet.gram.kernels import Kernel
@@ -190,3 +190,20 @@ class _PlacedExpansion(Expansion):
     @property
     def block_bytes(self) -> int:
         return self.size
+
+
+def passing_product(kernel: Kernel, X: Array, rows: Array, block_bytes: int | None = None) -> Array:
+    """The kernel matrix of X applied to every row: values are computed and forgotten, half of them thanks to symmetry.
+
+    Examples
+    --------
+    >>> from kstonet.gram.kernels import RBF
+    >>> passing_product(RBF(), np.array([[0.0], [1.0]]), np.ones((1, 2))).round(3)
+    array([[1.368, 1.368]])
+    """
+    n, image = len(X), zeros(rows, tuple(rows.shape))
+    for block in row_blocks(n, n, block_bytes=block_bytes):
+        own = kernel(X[block], X[block.start :])
+        image[:, block] += rows[:, block.start :] @ own.T
+        image[:, block.stop :] += rows[:, block] @ own[:, block.stop - block.start :]
+    return image

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from kstonet._arrays import Array, in_kind_of, low_precision, namespace, to_numpy, zeros
+from kstonet._arrays import Array, in_kind_of, low_precision, namespace, to_numpy
 from kstonet.gram.base import EVERY_ROW
 from kstonet.gram.blocks import row_blocks
 from kstonet.gram.conjugate import conjugate_gradients
 from kstonet.gram.dense import cross_blocks
 from kstonet.gram.devices import fused_product
-from kstonet.gram.expansion import ExpansionPart
+from kstonet.gram.expansion import ExpansionPart, passing_product
 from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_solver import RegularisedSolver
 
@@ -83,12 +83,7 @@ class IterativeGram:
         """K applied to every row: in float64, or with kernel values in float32 where a GPU fuses them with their product."""
         if self._fused is not None:
             return self._fused(rows)
-        image = zeros(rows, tuple(rows.shape))
-        for block in row_blocks(self.n, self.n, block_bytes=self._block_bytes):
-            own = self.kernel(self._X[block], self._X[block.start :])
-            image[:, block] += rows[:, block.start :] @ own.T
-            image[:, block.stop :] += rows[:, block] @ own[:, block.stop - block.start :]
-        return image
+        return passing_product(self.kernel, self._X, rows, self._block_bytes)
 
     def exact_product(self, rows: np.ndarray) -> np.ndarray:
         """The same, as NumPy arrays."""
@@ -121,6 +116,7 @@ class IterativeGram:
     def shifted(self, shift: float) -> IterativeSolver:
         """The solver of K + shift·I; made anew only when the shift changed."""
         if self._shifted is None or self._shifted.shift != shift:
+            self._shifted = None  # release the old one before the new one is made
             self._shifted = IterativeSolver(self, self.near.shifted(shift), np.full(self.n, float(shift)))
         return self._shifted
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from kstonet._arrays import Array, astype, like, low_precision, namespace, to_numpy, widened, zeros
 from kstonet.gram.blocks import row_blocks
-from kstonet.gram.expansion import ExpansionPart
+from kstonet.gram.expansion import ExpansionPart, passing_product
 from kstonet.gram.kernels import Kernel
 from kstonet.gram.landmarks import Landmarks
 from kstonet.gram.leaves import LeafPart, LeafTree
@@ -161,11 +161,7 @@ class LowRankGram:
 
     def exact_product(self, rows: np.ndarray) -> np.ndarray:
         """K applied to every row: n² kernel values, computed and forgotten."""
-        X, given = self._place(self._X), self.array(rows)
-        image = np.empty(rows.shape)
-        for block in row_blocks(self.n, self.n):
-            image[:, block] = to_numpy(given @ self.kernel(X[block], X).T)
-        return image
+        return to_numpy(passing_product(self.kernel, self._place(self._X), self.array(rows)))
 
     def column_blocks(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield ``(rows, K̂[rows, indices])`` in blocks of bounded memory."""

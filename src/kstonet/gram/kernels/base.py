@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kstonet._arrays import Array, like, namespace, zeros
+from kstonet._arrays import Array, like, namespace, on_gpu, zeros
 from kstonet.gram.blocks import row_blocks
 from kstonet.gram.kernels.squash import Squash, graph_squashed, squash_slopes, squashed
 
@@ -199,7 +199,7 @@ def squared_distances(X: Array, Y: Array) -> Array:
 
 def absolute_distances(X: Array, Y: Array) -> Array:
     """Distances in the 1-norm, feature by feature: all at once would take p times the memory."""
-    if getattr(getattr(X, "device", None), "type", None) == "cuda":
+    if on_gpu(X):
         with contextlib.suppress(ImportError):  # no Triton: PyTorch has it on Linux
             return importlib.import_module("kstonet.gram.torch_distances").absolute_distances(X, Y)
     xp = namespace(X)
