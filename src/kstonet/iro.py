@@ -25,7 +25,7 @@ from kstonet.noise import automatic_noise
 from kstonet.threads import in_threads, pieces
 
 Schedule = float | str | Sequence[Any] | Callable[[int], Any]
-CHUNK = 2048  # observations drawn together: their arrays stay in the cache
+CHUNK = 1024  # observations drawn together: their arrays stay in the cache
 DEVICE_VALUES = 2**23  # values of all layers in the chunks that a device draws together: some ten arrays of 64 MB
 
 

@@ -14,7 +14,7 @@ from kstonet.gram.footprint import Workload
 from kstonet.gram.landmarks import Landmarks
 from kstonet.gram.leaves import LeafPart, LeafTree
 from kstonet.gram.low_rank_options import Sizes
-from kstonet.gram.planning import LARGEST_FACTOR, choose_solver, plan_training
+from kstonet.gram.planning import LARGEST_FACTOR, LARGEST_PASSING, choose_solver, plan_training
 from kstonet.solvers.svr import solve_svr
 from kstonet.solvers.svr_certificate import kernel_gap
 
@@ -353,7 +353,10 @@ def test_auto_is_dense_until_it_does_not_fit():
     assert choose_solver(LARGEST_FACTOR + 1, squared=True, max_memory=1e12)[0] == "low_rank"
     assert choose_solver(10**6, pairwise=True, squared=True)[0] == "dense"
     assert choose_solver(50_000, device="cuda", squared=True, max_memory=1e11)[0] == "dense"
-    assert choose_solver(100_000, device="cuda", squared=True, max_memory=1e11)[0] == "low_rank"
+    assert choose_solver(100_000, device="cuda", squared=True, max_memory=1e11)[0] == "iterative"
+    assert choose_solver(LARGEST_PASSING + 1, device="cuda", squared=True, max_memory=1e11)[0] == "low_rank"
+    assert choose_solver(100_000, device="cuda", max_memory=1e11)[0] == "low_rank"
+    assert choose_solver(100_000, device="cpu", squared=True, max_memory=1e10)[0] == "low_rank"
     assert LowRank().sizes(290_000, 1e11, "cuda").leaf_rows > LowRank().sizes(290_000, 1e11).leaf_rows
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.metrics import log_loss, mean_squared_error, root_mean_squared_error
 
 from kstonet.gram import DenseGram, make_kernel
@@ -49,6 +49,14 @@ def test_activation_slopes(name):
 def test_unknown_activation_is_named():
     with pytest.raises(ValueError, match="activation='tanhh'"):
         get_activation("tanhh")
+
+
+def test_softplus_and_its_slope_are_exact():
+    x = np.linspace(-800.0, 800.0, 2001)
+    value, slope = get_activation("softplus").value_and_slope(x)
+    np.testing.assert_allclose(value, np.logaddexp(0.0, x), rtol=1e-15, atol=3e-16)
+    np.testing.assert_allclose(slope, expit(x), rtol=1e-14, atol=1e-300)
+    np.testing.assert_array_equal(value, get_activation("softplus").value(x))
 
 
 @pytest.mark.parametrize("name", ["tanh", "softplus", "sigmoid", "gelu", "identity"])

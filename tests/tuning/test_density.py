@@ -53,6 +53,36 @@ def test_what_is_good_already_stays():
     assert at_density(nothing, X, Y, None) is nothing
 
 
+def test_a_climb_takes_the_best_step_while_it_gains_and_none_back(monkeypatch):
+    """Beside a search that judges every place around, from the first to the last."""
+    tried = []
+    exact = density.ridge_fit
+
+    def noted(K, Y, ridge, *given, **options):
+        tried.append((K[0, 1], ridge, K.shape))
+        return exact(K, Y, ridge, *given, **options)
+
+    places = neighbourhoods(WIDE.kernel, X, Y, None)
+
+    def score(width, ridge):
+        kernel = RBF(length_scale=(1.5 * density.WIDTH**width,), gamma=0.5)
+        fits = [ridge_fit(np.asarray(kernel(one.X, one.X)), one.Y, density.RIDGE**ridge) for one in places]
+        return np.mean([fit.score for fit in fits])
+
+    here, best = (0, 0), score(0, 0)
+    for _ in range(density.MOST_STEPS):
+        around = [(here[0] + step, here[1] + other) for step, other in ((0, 1), (0, -1), (1, 0), (-1, 0))]
+        scores = [score(*place) for place in around]
+        if not min(scores) < (1.0 - density.GAIN) * best:
+            break
+        here, best = around[int(np.argmin(scores))], min(scores)
+    monkeypatch.setattr(density, "ridge_fit", noted)
+    found = at_density(WIDE, X, Y, None)
+    assert found.kernel.length_scale[0] == pytest.approx(1.5 * density.WIDTH ** here[0])
+    assert found.ridges[0] == pytest.approx(density.RIDGE ** here[1])
+    assert len(tried) == density.NEIGHBOURHOODS * (1 + 4 + 3 * (min(sum(map(abs, here)) + 1, density.MOST_STEPS) - 1))
+
+
 def test_the_result_does_not_depend_on_the_threads():
     one, two = (at_density(WIDE, X, Y, np.ones(N), n_jobs=n_jobs) for n_jobs in (1, 2))
     assert one.kernels == two.kernels

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from kstonet.tuning.relevance_gradient import NOWHERE, SINGLE_FROM, learn_scales, objective_and_gradient
+from kstonet.tuning.relevance_gradient import NOWHERE, SINGLE_FROM, learn_scales, lowest, objective_and_gradient
 from kstonet.tuning.screening_ridge import ridge_fit
 from kstonet.tuning.stationary import FAMILIES
 
@@ -69,3 +69,21 @@ def test_targets_without_noise_are_followed_in_double_precision():
     X = np.random.default_rng(0).uniform(-1, 1, size=(120, 2))
     _, ridge = learn_scales(X, np.sin(2 * X[:, :1]), None, FAMILIES["matern52"], (np.ones(2), 0.1))
     assert ridge < SINGLE_FROM
+
+
+@pytest.mark.parametrize("edge", [-np.inf, -1.0])
+def test_a_climb_ends_at_its_edge(edge):
+    """Where the last parameter is beyond the edge for two iterations; another climb goes on from there."""
+    seen = []
+
+    def valley(at):
+        seen.append(at.copy())
+        scale = np.array([100.0, 1.0, 30.0])
+        return float(scale @ (at + 5.0) ** 2), 2.0 * scale * (at + 5.0)
+
+    end = lowest(valley, np.zeros(3), [(-9.0, 9.0), (-9.0, 9.0), (-1.0, 9.0)], 30, edge)
+    assert end[-1] == -1.0
+    if edge == -1.0:
+        assert sum(at[-1] == -1.0 for at in seen) <= 4
+    else:
+        np.testing.assert_allclose(end[:2], -5.0, atol=0.1)

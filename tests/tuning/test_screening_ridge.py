@@ -73,3 +73,19 @@ def test_float32_is_precise_enough_to_compare_candidates(rows, weighted):
     assert half.score != whole.score
     assert half.errors.dtype == np.float64
     assert ridge_fit(K, Y, 0.05, weights, single_from=0.1).score == whole.score
+
+
+def test_float32_is_corrected_by_what_it_leaves_over():
+    """A smooth kernel with a small ridge: the solutions alone would be wrong by more than candidates differ."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    Y = np.sin(2 * X[:, :1]) + 0.05 * rng.normal(size=(400, 1))
+    K = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
+    whole, half, alone = (
+        ridge_fit(K, Y, 1e-3),
+        ridge_fit(K, Y, 1e-3, single_from=1e-3),
+        ridge_fit(K.astype(np.float32), Y, 1e-3),
+    )
+    assert half.score == pytest.approx(whole.score, rel=5e-4)
+    np.testing.assert_allclose(half.coef, whole.coef, atol=1e-4 * np.abs(whole.coef).max())
+    assert np.abs(alone.coef - whole.coef).max() > 10 * np.abs(half.coef - whole.coef).max()

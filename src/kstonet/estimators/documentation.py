@@ -151,8 +151,9 @@ KSTONET_PARAMETERS = f"""
         Which Gram holds the kernel matrix. "dense" is the whole matrix, "low_rank" an approximation whose size grows like the
         number of rows: :class:`kstonet.gram.LowRank` says which, and gives it another rank. "iterative" is the exact kernel in
         the same memory, for a GPU and time to spare (:class:`kstonet.gram.Iterative`). "auto" is "low_rank" where the
-        matrix does not fit into memory, and with a squared loss from 20,000 rows on; ``explain_plan`` says what it will be, and
-        ``plan_`` what it was. :func:`kstonet.gram.register_gram` adds others.
+        matrix does not fit into memory, and with a squared loss on a CPU from 20,000 rows on; on a GPU, a squared loss has
+        "iterative" instead up to 200,000 rows. ``explain_plan`` says what it will be, and ``plan_`` what it was.
+        :func:`kstonet.gram.register_gram` adds others.
     device : str, optional
         Where the kernel matrix lives, hidden values are imputed, regressions are solved and predictions are computed: None is
         NumPy on the CPU, "cuda" a GPU (any name that PyTorch knows; extra "gpu"). A fitted model predicts elsewhere after

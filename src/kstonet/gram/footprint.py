@@ -123,7 +123,7 @@ def passing_bytes(n: int, p: int, units: int, device: str | None) -> int:
 
 def latent_bytes(n: int, work: Workload) -> float:
     """Coefficients, values and latent values of the iterates, and the work of an iteration."""
-    return 8.0 * n * work.units * (3 * work.averages + 8)
+    return 8.0 * n * work.units * (3 * work.averages + 6)
 
 
 def dense_bytes(n: int, work: Workload) -> float:
@@ -142,7 +142,7 @@ def dense_bytes(n: int, work: Workload) -> float:
     if work.intervals and inverted:
         peak = max(peak, held + FOLD_SHARE * work.groups * 8 * n * n + block)
     elif work.intervals and not work.squared:
-        peak = held + 2 * block + 8.0 * n * work.units * FOLDS * SOLVER_ARRAYS
+        peak = held + block + 8.0 * n * work.units * FOLDS * SOLVER_ARRAYS
     return peak + latent_bytes(n, work) + KEPT["squared" if work.squared else "epsilon_insensitive"]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from kstonet.gram.triangles import factor, invert, square
 from kstonet.gram.unlocked import Matrix, call
-from kstonet.threads import in_threads, pieces
+from kstonet.threads import PIECE, in_threads, pieces
 
 BLOCK = 128  # rows whose values stay in the cache together
 
@@ -39,14 +39,14 @@ def mirrored(A: np.ndarray) -> np.ndarray:
     return A
 
 
-def shared_product(rows: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """rows·A, shared out among threads."""
-    out = np.empty((len(rows), len(A)), dtype=np.result_type(rows, A))
+def shared_product(rows: np.ndarray, A: np.ndarray, size: int = PIECE) -> np.ndarray:
+    """rows·A, shared out among threads, so many columns of A at a time."""
+    out = np.empty((len(rows), A.shape[1]), dtype=np.result_type(rows, A))
 
     def fill(block: slice) -> None:
         out[:, block] = rows @ A[:, block]
 
-    in_threads(fill, pieces(0, len(A)))
+    in_threads(fill, pieces(0, A.shape[1], size))
     return out
 
 

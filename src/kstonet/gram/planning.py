@@ -28,6 +28,7 @@ from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_options import LowRank
 
 LARGEST_FACTOR = 20_000  # rows up to which a squared loss factors the whole matrix, for a few minutes on two cores
+LARGEST_PASSING = 200_000  # rows up to which a GPU computes all kernel values again and again, for about two minutes
 RATE = 12e9  # float64 operations a second of one core, in matrix products of moderate size
 KERNEL_VALUE = 25e-9  # seconds, beside its products
 WIDENING = 1.0e-9  # seconds to make a stored float32 number a float64
@@ -169,7 +170,10 @@ def choose_solver(
         if needed <= most:
             return "dense", f"device={device!r} holds the whole matrix"
         would = f"the matrix of {n:,} rows would take {readable_bytes(needed)} of device={device!r}"
-        return "low_rank", f"{would}, of {readable_bytes(most)} that may be taken"
+        reason = f"{would}, of {readable_bytes(most)} that may be taken"
+        if squared and n <= LARGEST_PASSING and device.startswith("cuda"):  # where products are fused
+            return "iterative", f"{reason}; kernel values are computed anew for every product"
+        return "low_rank", reason
     if squared and n > LARGEST_FACTOR:
         return "low_rank", f"{n:,} rows are more than the {LARGEST_FACTOR:,} whose matrix is factored"
     if not dense_fits(n, max_memory, squared=squared, dtype=dtype):

@@ -19,6 +19,8 @@ from scipy.linalg import cholesky, solve_triangular
 
 from kstonet._arrays import Array, to_numpy
 from kstonet.gram.cholesky import with_jitter
+from kstonet.gram.unlocked import Matrix, call
+from kstonet.threads import in_threads, pieces
 
 MOST_ROWS = 800  # of a margin set: beyond it evenly spaced ones, so that a variance costs at most their square
 ROUNDING = 1e-10  # of k(z, z): what is left of it where the margin set explains a row, as with kernels of finite rank
@@ -38,7 +40,7 @@ class MarginFactor:
     columns : ndarray of int
         The rows of the margin set, as columns of the kernel values that will be handed in.
     factor : ndarray
-        Lower Cholesky factor L of K_MM.
+        Lower Cholesky factor L of K_MM, in the order of Fortran.
     ones : ndarray
         L⁻¹1.
     """
@@ -53,7 +55,7 @@ class MarginFactor:
         scale = float(np.mean(np.diagonal(matrix))) if matrix.any() else 1.0  # of constant rows, the linear kernel is zero
 
         def factored(jitter: float) -> np.ndarray:
-            return np.asarray(cholesky(matrix + jitter * np.eye(len(matrix)), lower=True, check_finite=False))
+            return np.asfortranarray(cholesky(matrix + jitter * np.eye(len(matrix)), lower=True, check_finite=False))
 
         factor = with_jitter(factored, scale, JITTERS, NO_VARIANCE)
         return cls(columns, factor, solve_triangular(factor, np.ones(len(matrix)), lower=True, check_finite=False))
@@ -62,12 +64,18 @@ class MarginFactor:
         """σ_f² at rows with the kernel values ``values`` (rows, all columns) and ``diagonal`` k(z, z)."""
         if not len(self.columns):
             return np.array(diagonal, dtype=np.float64)
-        half = solve_triangular(self.factor, to_numpy(values[:, self.columns]).T, lower=True, check_finite=False)
-        variance = diagonal - (half**2).sum(axis=0)
-        variance = np.where(variance > ROUNDING * diagonal, variance, 0.0)
-        if intercept:
-            variance = variance + (1.0 - self.ones @ half) ** 2 / (self.ones @ self.ones)
-        return np.asarray(variance)
+        whole, own = to_numpy(values[:, self.columns]), Matrix.of(self.factor)
+
+        def of_some(rows: slice) -> np.ndarray:
+            half = np.array(whole[rows].T, dtype=np.float64, order="F")
+            call("trsm", "L", "L", "N", "N", *half.shape, 1.0, own, Matrix.of(half))
+            variance = diagonal[rows] - (half**2).sum(axis=0)
+            variance = np.where(variance > ROUNDING * diagonal[rows], variance, 0.0)
+            if intercept:
+                variance = variance + (1.0 - self.ones @ half) ** 2 / (self.ones @ self.ones)
+            return np.asarray(variance)
+
+        return np.concatenate(in_threads(of_some, pieces(0, len(whole)) or [slice(0, 0)]))
 
     def left_out(self, values: np.ndarray, diagonal: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """S² at training rows; ``rows`` holds, for every member of the margin set, its place among them."""

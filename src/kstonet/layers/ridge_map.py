@@ -18,6 +18,7 @@ from kstonet.gram.inverted import InvertedSolver
 
 OF_RESIDUALS = 1e-3  # what regressions may leave of their equations, over their largest residual
 MOST_CORRECTIONS = 10
+CERTAIN = 0.1  # of what they may leave: a correction that is expected to leave so little needs no proof
 STALLED = 0.5  # of what was left over: with more than that left, a further correction is of no use
 SYSTEMS_BYTES = 2**30  # of solvers with rows left out that are kept at once; one always is
 
@@ -109,6 +110,7 @@ class _System:
     def __init__(self, gram: Gram, ridges: np.ndarray, solver: DiagonalSolver) -> None:
         self.gram, self.solver = gram, solver
         self.seen = np.isfinite(ridges)
+        self._every = bool(self.seen.all())
         self._finite = np.where(self.seen, ridges, 0.0)
         self._ones = self._applied_to_ones()[0]
 
@@ -131,20 +133,25 @@ class _System:
         return np.asarray(self.solver.diagonal(rows) - self._ones[rows] ** 2 / self._ones.sum())
 
     def regress(self, targets: np.ndarray) -> Regression:
-        rows = np.where(self.seen, targets.T, 0.0)
-        before = np.inf
-        coef, intercept, image = np.zeros_like(rows), np.zeros(len(rows)), np.zeros_like(rows)
-        left = rows
+        left = rows = np.where(self.seen, targets.T, 0.0)
+        before = float(np.abs(rows).max())
+        coef, intercept = np.zeros_like(rows), np.zeros(len(rows))
+        certain = False
         for _ in range(1 + MOST_CORRECTIONS):
             step = self.solver.solve(left)
             constant = step.sum(axis=1) / self._ones.sum()
             coef += step - constant[:, None] * self._ones
             intercept += constant
-            image = self._product(coef)
             residuals = self._finite * coef
-            left = np.where(self.seen, rows - image - residuals - intercept[:, None], 0.0)
-            size = float(np.abs(left).max())
-            if size <= OF_RESIDUALS * np.abs(residuals).max() or size > STALLED * before:
+            image = rows - residuals - intercept[:, None]  # of coefficients that solve the equations
+            if certain:
                 break
+            product = self._product(coef)
+            left, image = np.where(self.seen, image - product, 0.0), product
+            size, enough = float(np.abs(left).max()), OF_RESIDUALS * float(np.abs(residuals).max())
+            if size <= enough or size > STALLED * before:
+                break
+            # a correction leaves the same share each time: where that is next to nothing, no product has to show it
+            certain = self._every and size * size / before <= CERTAIN * enough
             before = size
         return Regression(np.ascontiguousarray(coef.T), intercept, np.ascontiguousarray(image.T))

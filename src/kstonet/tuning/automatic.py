@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ from kstonet.tuning.stacking import greedy_stack
 from kstonet.tuning.stationary import FAMILIES, Family
 from kstonet.tuning.views import View
 from kstonet.tuning.warping import bent
+
+Work = Callable[[], Candidate | None]
 
 FEW_ROWS, MIDDLE_ROWS, MORE_ROWS, MOST_ROWS = 400, 600, 800, 1600
 THOROUGH_ROWS = 1000
@@ -64,7 +67,7 @@ HOPEFUL_FOR_CLASSES, CLEARLY_FOR_CLASSES, CLEARLY_WITH_MANY = -3.0, 3.0, 2.0
 DRAWN_IN = 0.98  # score with heavy tails drawn in over that without, below which they are
 WARPED = 0.95  # the same for features bent as the evidence prefers, which has learned two more numbers for each of them
 SIGNAL, SIGNAL_FOR_CLASSES = 1.0, 0.0  # standard errors by which the best candidate has to be better than the mean
-ROUNDING = 1e-6  # of the loss of the mean: a smaller gain is none
+ROUNDING = 5e-4  # of the loss of the mean: factors in float32 do not tell a smaller gain from none
 NO_SIGNAL = 1e3  # ridge where nothing is better than the mean
 PICKS = 20  # of candidates that are better together: as many as a regression has units
 MOST_FEATURES_TURNED = 100  # directions are a matrix of so many columns
@@ -126,13 +129,19 @@ def automatic_choice(
     order = spread_order(every.Y)
     table: list[dict[str, Any]] = []
 
-    def each(work: Callable[[Any], Candidate | None], items: Iterable[Any]) -> list[Candidate]:
-        """The candidates that came out, the best first; those whose kernel matrix is singular have none."""
-        made = in_threads(work, items, n_jobs)
+    def together_done(*groups: Sequence[Work]) -> list[list[Candidate]]:
+        """What comes out of each group, the best first; a kernel whose matrix is singular does not. All share the threads."""
+        made = in_threads(lambda work: work(), [work for group in groups for work in group], n_jobs)
         release_memory()  # every thread keeps the matrices that it has freed
-        found = sorted((one for one in made if one is not None), key=lambda one: one.score)
-        table.extend(one.row() for one in found)
+        left = iter(made)
+        found = [[one for one in islice(left, len(group)) if one is not None] for group in groups]
+        for group in found:
+            group.sort(key=lambda one: one.score)
+            table.extend(one.row() for one in group)
         return found
+
+    def each(work: Callable[[Any], Candidate | None], items: Iterable[Any]) -> list[Candidate]:
+        return together_done([partial(work, item) for item in items])[0]
 
     asked = [FAMILIES[name] for name in kernels]
     families = [family for family in asked if not family.absolute or p <= MOST_FEATURES_ABSOLUTE] or asked
@@ -176,24 +185,50 @@ def automatic_choice(
         learned = [one for one in learned if _ahead(one, plain[0]) > HOPEFUL_FOR_CLASSES]
     axes, all_families = learned, thorough and together > 1
     if n > FEW_ROWS and learned:
-        hopeful = learned if all_families else [one for one in learned[:LAST] if one.score <= HOPEFUL * learned[0].score]
+        hopeful = learned if all_families else _hopeful(learned[:LAST])
         learned = each(lambda start: more.judge(more.learned(start, "evidence", NEXT_STEPS)), hopeful)
     finalists = best_of_families([*learned, *plain])
     plenty = thorough or n >= PLENTY_PER_SCALE * (p + 1)
     enough = n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1) or (all_families and n > FEW_ROWS)
+
+    def along(found: tuple[np.ndarray, Candidate] | None) -> Candidate | None:
+        """A candidate along directions instead of features."""
+        return None if found is None else most.turned(found[0]).judge(found[1])
+
+    def seen_otherwise(other: Opening) -> Candidate | None:
+        """The guide of another opening: features as the best single candidate does not see them."""
+        rows, all_rows = (other.rows.take(order[:size]) for size in (MORE_ROWS, MOST_ROWS))
+        return all_rows.judge(rows.learned(other.guide, "evidence", NEXT_STEPS))
+
+    machines: list[Work] = []
+    aside: list[Work] = []
+    if (together > 1 or directions) and finalists[0].score < 1.0:  # that of the mean of the targets
+        euclidean = [one for one in (*learned, *axes) if not one.family.absolute]
+        if euclidean and p <= MOST_FEATURES_TURNED:
+            names = [name for name in (MACHINES if thorough else MACHINES[:1]) if name in kernels]
+            machines = [lambda name=name: along(feature_machine(more, FAMILIES[name], first)) for name in names]  # type: ignore[misc]
+            aside.append(lambda: along(along_gradients(more, euclidean[0])))
+        if many:
+            aside += [partial(seen_otherwise, one) for one in openings if one is not opening]
+    polish: list[Work] = []
     if many and (learned or loss is None) and enough:
         better = loss is not None and any(_ahead(one, plain[0]) > 0.0 for one in learned)  # worth the price of more
-        finalists = finalists if all_families else finalists[: FINALISTS if plenty or better else LAST]
+        if not all_families:
+            finalists = _hopeful(finalists[: FINALISTS if plenty or better else LAST])
         rows = THOROUGH_ROWS if thorough else MIDDLE_ROWS if plenty else MORE_ROWS
         if loss is not None and not thorough:
             rows = max(MIDDLE_ROWS if plenty else MORE_ROWS, min(SAFE_PER_SCALE * p, CLASS_ROWS)) if better else MIDDLE_ROWS
         last = every.take(order[-rows:])
         steps = PLENTY_STEPS if plenty else NEXT_STEPS
-        polished = each(lambda start: most.judge(last.learned(start, "loo", steps)), finalists)
+        polish = [lambda start=start: most.judge(last.learned(start, "loo", steps)) for start in finalists]  # type: ignore[misc]
+    by_machines, polished, others = together_done(machines, polish, aside)  # what takes longest goes first
+    others = by_machines + others
+    if polish:
         of_family = {one.family.name: one for one in finalists}
-        pairs = [(of_family[one.family.name], one) for one in polished]
-        blends = each(lambda pair: most.judge(pair[0].blended(pair[1])), pairs)
-        finalists = polished + blends + (each(most.judge, finalists) if n > MORE_ROWS else finalists)
+        blends = [of_family[one.family.name].blended(one) for one in polished]
+        unseen = finalists if n > MORE_ROWS else []
+        judged = each(most.judge, [*blends, *unseen])
+        finalists = [*polished, *judged, *([] if unseen else finalists)]
 
     def settled(one: Candidate) -> Candidate | None:
         if loss is not None:  # few rows decide a log loss: it needs all of them
@@ -213,27 +248,7 @@ def automatic_choice(
     def on_most(one: Candidate) -> Candidate | None:
         return one if len(one.fit.coef) == len(most) else most.judge(one)
 
-    def along(start: Candidate | Family) -> Candidate | None:
-        """A candidate along the directions of its gradients, or a recursive feature machine of a family."""
-        found = feature_machine(more, start, first) if isinstance(start, Family) else along_gradients(more, start)
-        return None if found is None else most.turned(found[0]).judge(found[1])
-
-    pool = [*best, *each(on_most, finalists)]
-    works: list[Callable[[], Candidate | None]] = []
-    euclidean = [one for one in (*learned, *axes) if not one.family.absolute]
-    if euclidean and p <= MOST_FEATURES_TURNED:
-        machines = [FAMILIES[name] for name in (MACHINES if thorough else MACHINES[:1]) if name in kernels]
-        starts: list[Candidate | Family] = [euclidean[0], *machines]
-        works += [partial(along, start) for start in starts]
-    if many and len(openings) > 1:  # features as the best single candidate does not see them
-
-        def seen_otherwise(other: Opening) -> Candidate | None:
-            rows, all_rows = (other.rows.take(order[:size]) for size in (MORE_ROWS, MOST_ROWS))
-            return all_rows.judge(rows.learned(other.guide, "evidence", NEXT_STEPS))
-
-        works += [partial(seen_otherwise, one) for one in openings if one is not opening]
-    pool += each(lambda work: work(), works)
-    return _stacked(chosen, greedy_stack(pool, most, PICKS, together))
+    return _stacked(chosen, greedy_stack([*best, *each(on_most, finalists), *others], most, PICKS, together))
 
 
 @dataclass(frozen=True)
@@ -277,6 +292,11 @@ def _warped(every: Rows, order: np.ndarray, before: Opening) -> Opening | None:
     first, guide = few.judge(replace(before.first, view=rows.view)), more.judge(start)
     seen = f"; {np.isfinite(rows.view.squash).all(axis=1).sum()} features are bent"  # type: ignore[arg-type]
     return None if first is None or guide is None else Opening(rows, seen, first, guide)
+
+
+def _hopeful(candidates: list[Candidate]) -> list[Candidate]:
+    """Those, the best first, that may still become the best."""
+    return [one for one in candidates if one.score <= HOPEFUL * candidates[0].score]
 
 
 def _trusted(learned: list[Candidate], plain: list[Candidate], per_scale: float) -> list[Candidate]:

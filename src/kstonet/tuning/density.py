@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
 from kstonet.gram import Kernel
+from kstonet.gram.halves import upper_blocks
 from kstonet.threads import in_threads
 from kstonet.tuning.choice import Choice
+from kstonet.tuning.relevance_gradient import SINGLE_FROM
 from kstonet.tuning.screening_ridge import RidgeFit, ridge_fit
 from kstonet.tuning.spread import spread_order
 
@@ -77,15 +80,21 @@ def at_density(
         return choice
     places = neighbourhoods(choice.kernel, X, Y, weights)
 
-    def judged(kernel: Kernel, ridge: float) -> Judged:
-        def fit(place: Neighbourhood) -> RidgeFit | None:
-            return ridge_fit(np.asarray(kernel(place.X, place.X)), place.Y, ridge, place.weights)
+    def judged(steps: Sequence[tuple[Kernel, float]]) -> list[Judged]:
+        def fit(of: tuple[tuple[Kernel, float], Neighbourhood]) -> RidgeFit | None:
+            (kernel, ridge), place = of
+            K = upper_half(kernel, place.X)
+            return ridge_fit(K, place.Y, ridge, place.weights, overwrite=True, single_from=SINGLE_FROM)
 
-        fits = tuple(one for one in in_threads(fit, places, n_jobs) if one is not None)
-        return Judged(kernel, ridge, fits if len(fits) == len(places) else ())
+        found = in_threads(fit, list(product(steps, places)), n_jobs)
+        each = [found[begin : begin + len(places)] for begin in range(0, len(found), len(places))]
+        return [
+            Judged(*step, () if None in fits else tuple(fits))  # type: ignore[arg-type]
+            for step, fits in zip(steps, each, strict=True)
+        ]
 
-    pairs = zip(choice.kernels, choice.ridges, strict=True)
-    climbed = [_climb(judged(kernel, ridge), judged, widths) for kernel, ridge in pairs]
+    starts = judged(list(zip(choice.kernels, choice.ridges, strict=True)))
+    climbed = [_climb(start, judged, widths) for start in starts]
     ends = [end for end in climbed if np.isfinite(end.score)]
     if not ends or (choice.shares and len(ends) < len(climbed)):
         return choice
@@ -116,18 +125,33 @@ def neighbourhoods(kernel: Kernel, X: np.ndarray, Y: np.ndarray, weights: np.nda
     return found
 
 
-def _climb(start: Judged, judged: Callable[[Kernel, float], Judged], widths: bool) -> Judged:
-    """The best within reach: steps in width and ridge while they gain."""
-    best = start
+def upper_half(kernel: Kernel, X: np.ndarray) -> np.ndarray:
+    """The upper half of a kernel matrix, for half of its price; what is below is of no use."""
+    K = np.zeros((len(X), len(X)))
+    for rows, columns in upper_blocks(len(X)):
+        K[rows, columns] = kernel(X[rows], X[columns])
+    return K
+
+
+def _climb(start: Judged, judged: Callable[[Sequence[tuple[Kernel, float]]], list[Judged]], widths: bool) -> Judged:
+    """The best within reach: steps in width and ridge while they gain. None leads back to where the last one came from."""
+
+    def at(place: tuple[int, int]) -> tuple[Kernel, float]:
+        narrower, smaller = place
+        kernel, scales = start.kernel, start.kernel.length_scale
+        if narrower and scales is not None:
+            kernel = replace(kernel, length_scale=tuple(WIDTH**narrower * scale for scale in scales))
+        return kernel, start.ridge * RIDGE**smaller
+
+    best, here, before = start, (0, 0), (0, 0)
     for _ in range(MOST_STEPS):
-        steps = [(best.kernel, best.ridge * RIDGE), (best.kernel, best.ridge / RIDGE)]
-        scales = best.kernel.length_scale
-        if widths and scales is not None:
-            for factor in (WIDTH, 1.0 / WIDTH):
-                narrower = replace(best.kernel, length_scale=tuple(factor * scale for scale in scales))
-                steps.append((narrower, best.ridge))
-        tried = min((judged(*step) for step in steps), key=lambda one: one.score)
-        if not tried.score < (1.0 - GAIN) * best.score:
+        around = [(here[0], here[1] + 1), (here[0], here[1] - 1)]
+        if widths and start.kernel.length_scale is not None:
+            around += [(here[0] + 1, here[1]), (here[0] - 1, here[1])]
+        around = [place for place in around if place != before]
+        tried = judged([at(place) for place in around])
+        nearest = min(range(len(tried)), key=lambda k: tried[k].score)
+        if not tried[nearest].score < (1.0 - GAIN) * best.score:
             return best
-        best = tried
+        best, here, before = tried[nearest], around[nearest], here
     return best

@@ -14,6 +14,7 @@ from scipy.linalg import eigh
 
 from kstonet.gram.halves import mirrored
 from kstonet.tuning.judging import Candidate, Rows
+from kstonet.tuning.relevance_gradient import SINGLE_FROM
 from kstonet.tuning.screening_ridge import ridge_fit
 from kstonet.tuning.stationary import Family
 
@@ -38,7 +39,7 @@ def gradient_products(rows: Rows, candidate: Candidate) -> np.ndarray | None:
     """
     family, scaled = candidate.family, rows.X * candidate.scales
     K, slope = family.upper_half(rows.X, candidate.scales)
-    fit = ridge_fit(K, rows.Y, candidate.fit.ridge, rows.weights)
+    fit = ridge_fit(K, rows.Y, candidate.fit.ridge, rows.weights, single_from=SINGLE_FROM)
     if fit is None:
         return None
     np.fill_diagonal(mirrored(slope), 0.0)

@@ -20,7 +20,6 @@ LITTLE = 0.5  # of the loss without features: a larger one shows little
 PRIOR = 1.0  # of log scales; 0.5 and 1.5 differ by less than a hundredth, in favour of 1.5 where rows are few
 RIDGE_STEP = 3.0  # factor between the ridges that a candidate is tried with
 MOST_STEPS = 12
-JUDGED_IN_SINGLE = 0.01  # ridge from which on float32 tells candidates apart that differ by a thousandth
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class Rows:
     def judge(self, candidate: Candidate) -> Candidate | None:
         """A candidate with what its regression shows on these rows."""
         K, _ = candidate.family.upper_half(self.X, candidate.scales)
-        fit = ridge_fit(K, self.Y, candidate.fit.ridge, self.weights, self.loss, overwrite=True, single_from=JUDGED_IN_SINGLE)
+        fit = ridge_fit(K, self.Y, candidate.fit.ridge, self.weights, self.loss, overwrite=True, single_from=SINGLE_FROM)
         return None if fit is None else replace(candidate, fit=fit)
 
     def with_best_ridge(self, candidate: Candidate) -> Candidate:
@@ -123,9 +122,7 @@ class Rows:
         powers = range(-MOST_STEPS, MOST_STEPS + 1)
         ridges = [ridge * RIDGE_STEP**power for power in powers if power == 0 or low <= ridge * RIDGE_STEP**power <= high]
         K, _ = candidate.family.upper_half(self.X, candidate.scales)
-        fit = best_ridge(
-            K, self.Y, self.weights, tuple(ridges), ridges.index(ridge), loss=self.loss, single_from=JUDGED_IN_SINGLE
-        )
+        fit = best_ridge(K, self.Y, self.weights, tuple(ridges), ridges.index(ridge), loss=self.loss, single_from=SINGLE_FROM)
         return candidate if fit is None else replace(candidate, fit=fit)
 
     def learned(self, start: Candidate, objective: Objective, max_iter: int) -> Candidate:

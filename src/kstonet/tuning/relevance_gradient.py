@@ -203,7 +203,8 @@ def learn_scales(
     if ridge > 0.99 * SINGLE_FROM:
         single = (np.asarray(part, dtype=np.float32) for part in (X, Y))
         weights32 = None if weights is None else weights.astype(np.float32)
-        at = _climb(at, (SINGLE_FROM, RIDGE_BOUNDS[1]), (*single, weights32, family, objective, centre, prior, loss), max_iter)
+        args = (*single, weights32, family, objective, centre, prior, loss)
+        at = _climb(at, (SINGLE_FROM, RIDGE_BOUNDS[1]), args, max_iter, np.log(SINGLE_FROM) + EDGE)
         if at[-1] > np.log(SINGLE_FROM) + EDGE:
             return np.exp(at[:-1]), float(np.exp(at[-1]))
         at[-1] -= EDGE
@@ -211,21 +212,29 @@ def learn_scales(
     return np.exp(at[:-1]), float(np.exp(at[-1]))
 
 
-def _climb(at: np.ndarray, ridges: tuple[float, float], args: tuple[Any, ...], max_iter: int) -> np.ndarray:
+def _climb(
+    at: np.ndarray, ridges: tuple[float, float], args: tuple[Any, ...], max_iter: int, edge: float = -np.inf
+) -> np.ndarray:
     """The logarithms of scales and ridge where the objective is smallest, or after so many iterations."""
     bounds = [(c + SCALE_BOUNDS[0], c + SCALE_BOUNDS[1]) for c in args[-3]] + [tuple(np.log(ridges))]
     own = (*args, halves(args[0]))
-    return lowest(lambda parameters: objective_and_gradient(parameters, *own), at, bounds, max_iter)
+    return lowest(lambda parameters: objective_and_gradient(parameters, *own), at, bounds, max_iter, edge)
 
 
 def lowest(
-    objective: Callable[[np.ndarray], tuple[float, np.ndarray]], at: np.ndarray, bounds: Any, max_iter: int
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    at: np.ndarray,
+    bounds: Any,
+    max_iter: int,
+    edge: float = -np.inf,
 ) -> np.ndarray:
     """Where an objective with its gradient is smallest, by L-BFGS, until two iterations improve it by less than ``ENOUGH``.
 
     One would not be enough: where a climb passes a saddle, an iteration improves little before the next ones improve much.
+    It also ends where two iterations are at most at ``edge`` in their last parameter, below which float32 ends: it would stay.
     """
     values: list[float] = []
+    beyond: list[bool] = []
 
     def noted(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         found = objective(parameters)
@@ -235,7 +244,8 @@ def lowest(
 
     def check(intermediate_result: OptimizeResult) -> None:
         values.append(intermediate_result.fun)
-        if len(values) > 2 and values[-3] - values[-1] < ENOUGH:
+        beyond.append(intermediate_result.x[-1] <= edge)
+        if (len(values) > 2 and values[-3] - values[-1] < ENOUGH) or beyond[-2:] == [True, True]:
             raise StopIteration
 
     options = {"maxiter": max_iter, "maxfun": max_iter + 5, "maxls": MOST_HALVINGS, "ftol": 0.0}

@@ -28,6 +28,7 @@ from scipy.special import gammaln
 
 from kstonet._records import storable
 from kstonet.gram.expansion import ExpansionPart
+from kstonet.gram.halves import shared_product
 from kstonet.gram.kernels import RBF, Kernel
 from kstonet.uncertainty.conformal import JUDGED_AT
 from kstonet.uncertainty.noise_model import FEWEST_DF, MOST_DF
@@ -39,6 +40,7 @@ RIDGES = np.geomspace(1e3, 0.03, 12)  # in units of the information of one row; 
 STEPS, CLOSE = 30, 1e-3  # of Fisher's scoring, and the change of η that ends it
 LARGEST = 4.0  # η is at most this, either way: a factor of 55
 NEGLIGIBLE = 1e-10  # an eigenvalue over the largest one
+FEW_COLUMNS = 128  # of a product that one thread makes at a time
 
 
 @storable(centres="float k c", sharpness="float k", slopes="float k c", intercept="float k", bounds="float 2 k")
@@ -129,7 +131,7 @@ def learn_scale(
         kernel = RBF(gamma=1.0 / X.shape[1])
     basis = kernel.basis(X, landmarks)
     root = _inverse_root(kernel.features(X[landmarks], basis))
-    features = kernel.features(X[counted], basis) @ root
+    features = shared_product(root.T, kernel.features(X[counted], basis).T).T  # by the rows of X
     coef, fits = np.zeros((1, k, len(landmarks))), []
     centres, slopes, sharpness = np.zeros((k, CENTRES)), np.zeros((k, CENTRES)), np.ones(k)
     intercept, bounds, left_out = np.zeros(k), np.zeros((2, k)), np.zeros((n, k))
@@ -198,10 +200,10 @@ class _Smoother:
     def of(cls, features: np.ndarray, weights: np.ndarray) -> _Smoother:
         centre = np.average(features, axis=0, weights=weights)
         weighted = (features - centre) * np.sqrt(weights)[:, None]
-        values, back = np.linalg.eigh(weighted.T @ weighted)
+        values, back = np.linalg.eigh(shared_product(weighted.T, weighted, FEW_COLUMNS))
         kept = values > NEGLIGIBLE * max(values[-1], 1e-300)
         sizes = np.sqrt(values[kept])
-        return cls(weighted @ back[:, kept] / sizes, sizes, back[:, kept], centre, weights)
+        return cls(shared_product((back[:, kept] / sizes).T, weighted.T).T, sizes, back[:, kept], centre, weights)
 
     def fitted(self, z: np.ndarray, ridge: float, df: float, eta: np.ndarray) -> _Fit:
         """Fisher's scoring from ``eta``."""
