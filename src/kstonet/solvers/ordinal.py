@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kstonet._arrays import Array, to_numpy
 from kstonet.solvers.multinomial import MultinomialFit, check_labels
-from kstonet.solvers.penalized import centre, check_design, check_start, descend
+from kstonet.solvers.penalized import centre, check_design, check_start, descend, is_constant
 from kstonet.solvers.penalties import Floats, Penalty, make_penalty
 from kstonet.solvers.softmax import log_proba
 
@@ -92,6 +92,7 @@ def solve_ordinal(
     y, frequency = check_labels(labels, len(s), w)
     P = make_penalty(penalty, alpha, 1)
     F, mean = centre("features", F, w)
+    F[:, is_constant(w @ F**2, mean)] = 0.0  # what rounding leaves of them says nothing
     problem = _Problem(F, y, s, w)
     weights, intercept = np.zeros(F.shape[1]), np.log(np.maximum(frequency, 1e-8))
     if start is not None:
