@@ -120,6 +120,26 @@ def test_scale_may_follow_the_mean_alone():
     assert np.corrcoef(found.scale(X, mean)[:, 0], 1 - mean[:, 0] ** 2)[0, 1] > 0.9
 
 
+def test_means_that_only_differ_by_their_own_residuals_are_no_guide():
+    """The mean of all rows but one is as much lower as the target of that one is higher: errors seem to follow it exactly."""
+    rng = np.random.default_rng(0)
+    X, z = rng.normal(size=(500, 2)), rng.normal(size=(500, 1))
+    without = (z.sum() - z) / 499
+    assert learn_scale(RBF(gamma=0.5), X, without, z - without, 50.0, None).scale is None
+    found = learn_scale(RBF(gamma=0.5), X, without, np.exp(X[:, :1]) * z, 50.0, None)
+    assert not found.scale.slopes.any()
+    assert abs(np.corrcoef(found.left_out[:, 0], X[:, 0])[0, 1]) > 0.9
+
+
+def test_intervals_cover_where_nothing_can_be_predicted():
+    """Pure noise; the band is four standard deviations of 2,000 binary draws, and of the half-width from 650 rows."""
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(2650, 6)), rng.normal(size=2650)
+    model = KStoNetRegressor(random_state=0).fit(X[:650], y[:650])
+    assert "better than the mean" in model.tuning_["reason"]
+    assert 0.91 < coverage(y[650:], model.predict_interval(X[650:], 0.95)) < 0.99
+
+
 def test_a_weight_is_a_count_and_rows_of_weight_zero_take_no_part(monkeypatch):
     monkeypatch.setattr(local_scale, "LANDMARKS", 10_000)  # all rows: landmarks are drawn from them
     rng = np.random.default_rng(0)

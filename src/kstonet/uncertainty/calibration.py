@@ -113,30 +113,31 @@ class IntervalCalibration:
         ridge = isinstance(end.states[-1].network.first, RidgeLayer)
         if crossfit and (n > MANY_ROWS or (ridge and n >= SOME_ROWS)):
             return cls._of_some(end, uncertainty, kernels, local=local)
-        moments = left_out_moments(uncertainty, end.states, end.inputs)
+        moments, outputs = left_out_moments(uncertainty, end.states, end.inputs), end.outputs
         if crossfit:
-            moments = replace(moments, mean=cls._predicted(end))
-        return cls.of_residuals(end.outputs, moments, end.weights, (kernels, end.X) if local else None)
+            mean, times = cls._predicted(end)
+            moments, outputs = replace(moments, mean=mean), mean + times * (outputs - mean)
+        return cls.of_residuals(outputs, moments, end.weights, (kernels, end.X) if local else None)
 
     @staticmethod
-    def _predicted(end: TrainingEnd) -> np.ndarray:
-        """Out-of-sample predictions of all rows.
+    def _predicted(end: TrainingEnd) -> tuple[np.ndarray, np.ndarray]:
+        """Out-of-sample predictions of all rows, and how many times larger than with these residuals should be, (k,).
 
-        Better predictions of a part of the rows say by how much the residuals of all are too small.
+        Better predictions of a part of the rows say so.
         """
+        as_they_are = np.ones(end.outputs.shape[1])
         better = None if end.predicted is None else end.predicted(end.run)
         if better is not None and not np.isnan(better).any():
-            return better
+            return better, as_they_are
         run, loop = end.run, (end.inputs, end.outputs, end.settings, end.weights)
         found = cross_fitted(end.states[-1], *loop, regression_folds(len(end.outputs)), run)
         if better is None:
-            return found
+            return found, as_they_are
         # they are compared with those of a network that does not know this part either: more rows make residuals smaller,
         # whatever was chosen
         part = np.flatnonzero(~np.isnan(better).any(axis=1))
         alike = cross_fitted(end.states[-1], *loop, run=run.within("part"), part=part)
-        times = _times_larger(end, part, better[part], alike[part])
-        return np.asarray(end.outputs - times * (end.outputs - found))
+        return found, _times_larger(end, part, better[part], alike[part])
 
     @classmethod
     def _of_some(
@@ -154,11 +155,11 @@ class IntervalCalibration:
             rows = left_out_rows(n, part)
             moments = left_out_moments(uncertainty, end.states, end.inputs, rows)
             times = _times_larger(end, part, predicted, moments.mean[np.searchsorted(rows, part)])
-            predicted = end.outputs[rows] - times * (end.outputs[rows] - moments.mean)
+            outputs = moments.mean + times * (end.outputs[rows] - moments.mean)
         else:
-            moments = uncertainty.moments(end.X[rows])
+            moments, outputs = replace(uncertainty.moments(end.X[rows]), mean=predicted), end.outputs[rows]
         X, weights = end.X[rows], None if end.weights is None else end.weights[rows]
-        return cls.of_residuals(end.outputs[rows], replace(moments, mean=predicted), weights, (kernels, X) if local else None)
+        return cls.of_residuals(outputs, moments, weights, (kernels, X) if local else None)
 
     @classmethod
     def of_residuals(
@@ -168,7 +169,7 @@ class IntervalCalibration:
         weights: np.ndarray | None,
         place: tuple[Sequence[Kernel | None], np.ndarray] | None = None,
     ) -> Self:
-        """From out-of-sample moments of the training rows.
+        """From out-of-sample moments of the training rows, and outputs that are as far from the means as those of new rows.
 
         With ``place``, the network's kernels and the rows themselves, the size of the noise and the skewness of the errors are
         learnt, too.
