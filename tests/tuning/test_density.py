@@ -113,5 +113,7 @@ def test_shares_belong_to_their_kernels():
     found = at_density(together, X, Y, None)
     assert [type(kernel) for kernel in found.kernels] == [RBF, Laplacian]
     assert found.shares == (0.75, 0.25)
-    alone = at_density(replace(together, shares=()), X, Y, None)
-    assert alone.noises == tuple(sorted(alone.noises))
+    for shares in ((), (1.0,)):
+        alone = at_density(replace(together, shares=shares), X, Y, None)
+        assert alone.noises == tuple(sorted(alone.noises))
+        assert alone.shares == shares

@@ -74,3 +74,14 @@ def test_the_choice_takes_directions_where_they_are_better():
     assert "directions" in together.reason
     assert len(together.kernels) <= 3
     assert sum(together.shares) == pytest.approx(1.0)
+
+
+def test_several_kernels_are_chosen_where_they_are_worth_their_matrices():
+    rows = sheared(300)
+    any_gain, clear, none = (automatic_choice(rows.X, rows.Y, together=3, worth=worth) for worth in (0.0, 0.001, 0.9))
+    assert len(any_gain.shares) > 1
+    assert (clear.kernels, clear.shares) == (any_gain.kernels, any_gain.shares)
+    assert none.shares == (1.0,)
+    assert none.together == 1
+    assert none.kernel in any_gain.kernels
+    assert none.noises[0] == min(any_gain.noises)

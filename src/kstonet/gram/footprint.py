@@ -74,7 +74,7 @@ def matrices_bytes(n: int, *, squared: bool = False, groups: int = 1, dtype: str
     (1220480000, 1623840000)
     """
     if squared and n > LARGEST_INVERSE:
-        return int(groups * n * (FACTORED * n + 8 * COLUMNS))
+        return int(n * (groups * FACTORED * n + 8 * COLUMNS))
     if squared:
         return n * n * (16 * groups + INVERSE_WORK)
     if hard:

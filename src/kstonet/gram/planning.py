@@ -28,7 +28,7 @@ from kstonet.gram.low_rank import LowRankGram
 from kstonet.gram.low_rank_options import LowRank
 
 LARGEST_FACTOR = 20_000  # rows up to which a squared loss factors the whole matrix, for a few minutes on two cores
-LARGEST_PASSING = 200_000  # rows up to which a GPU computes all kernel values again and again, for about two minutes
+LARGEST_PASSING = 200_000  # rows up to which a GPU computes all kernel values again and again, for one to five minutes
 RATE = 12e9  # float64 operations a second of one core, in matrix products of moderate size
 KERNEL_VALUE = 25e-9  # seconds, beside its products
 WIDENING = 1.0e-9  # seconds to make a stored float32 number a float64

@@ -83,6 +83,7 @@ def automatic_choice(
     kernels: Sequence[str] = tuple(FAMILIES),
     thorough: bool = False,
     together: int = 1,
+    worth: float = 0.0,
     directions: bool = False,
     n_jobs: int | None = None,
 ) -> Choice:
@@ -105,6 +106,9 @@ def automatic_choice(
         and more candidates along directions are tried: several times the price.
     together : int, default=1
         Up to how many kernels may be chosen that are better together than the best alone.
+    worth : float, default=0.0
+        Share of the squared error by which they have to be better. Where it is not zero, the best is alone otherwise, and does
+        not take turns with the second best.
     directions : bool, default=False
         Whether kernels along directions instead of features are tried where one kernel is chosen; with several they always are.
     n_jobs : int, optional
@@ -248,7 +252,11 @@ def automatic_choice(
     def on_most(one: Candidate) -> Candidate | None:
         return one if len(one.fit.coef) == len(most) else most.judge(one)
 
-    return _stacked(chosen, greedy_stack([*best, *each(on_most, finalists), *others], most, PICKS, together))
+    stack = greedy_stack([*best, *each(on_most, finalists), *others], most, PICKS, together)
+    alone = min((one for one, _ in stack), key=lambda one: one.score)
+    if worth and _error(stack, most) > (1.0 - worth) * alone.score:
+        return replace(_stacked(chosen, [(alone, PICKS)], most), shares=(1.0,))
+    return _stacked(chosen, stack, most)
 
 
 @dataclass(frozen=True)
@@ -372,13 +380,18 @@ def _choice(best: list[Candidate], rows: Rows, seen: str, table: list[dict[str, 
     )
 
 
-def _stacked(alone: Choice, stack: list[tuple[Candidate, int]]) -> Choice:
+def _error(stack: list[tuple[Candidate, int]], rows: Rows) -> float:
+    """Mean squared leave-one-out error of candidates together, judged on some rows."""
+    together = np.average([one.fit.errors for one, _ in stack], axis=0, weights=[times for _, times in stack])
+    return float(np.average((together**2).mean(axis=1), weights=rows.weights))
+
+
+def _stacked(alone: Choice, stack: list[tuple[Candidate, int]], rows: Rows) -> Choice:
     """The choice of several kernels that are better together, or of one that is better than the best alone was."""
     members = [one for one, _ in stack]
     shares = tuple(times / PICKS for _, times in stack)
     if members[0].kernel == alone.kernel and len(members) == 1:
         return alone
-    errors = np.average([one.fit.errors for one in members], axis=0, weights=shares)
     if len(members) == 1:
         return replace(
             alone,
@@ -386,7 +399,7 @@ def _stacked(alone: Choice, stack: list[tuple[Candidate, int]]) -> Choice:
             ridges=(members[0].fit.ridge, alone.ridges[0]),
             strengths=(members[0].fit.strength, alone.strengths[0]),
             noises=(members[0].fit.root, alone.noises[0]),
-            reason=f"{alone.reason}; {members[0].family.name} ({members[0].relevance}) errs less: {np.mean(errors**2):.3g}",
+            reason=f"{alone.reason}; {members[0].family.name} ({members[0].relevance}) errs less: {_error(stack, rows):.3g}",
         )
     names = ", ".join(f"{share:.0%} {one.family.name} ({one.relevance})" for one, share in zip(members, shares, strict=True))
     return replace(
@@ -396,5 +409,5 @@ def _stacked(alone: Choice, stack: list[tuple[Candidate, int]]) -> Choice:
         strengths=tuple(one.fit.strength for one in members),
         noises=tuple(one.fit.root for one in members),
         shares=shares,
-        reason=f"{alone.reason}; together {names} err less: {np.mean(errors**2):.3g}",
+        reason=f"{alone.reason}; together {names} err less: {_error(stack, rows):.3g}",
     )

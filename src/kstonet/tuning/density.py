@@ -96,9 +96,10 @@ def at_density(
     starts = judged(list(zip(choice.kernels, choice.ridges, strict=True)))
     climbed = [_climb(start, judged, widths) for start in starts]
     ends = [end for end in climbed if np.isfinite(end.score)]
-    if not ends or (choice.shares and len(ends) < len(climbed)):
+    several = len(choice.shares) > 1
+    if not ends or (several and len(ends) < len(climbed)):
         return choice
-    if not choice.shares:  # which belong to the kernels in their order
+    if not several:  # shares belong to the kernels in their order
         ends.sort(key=lambda end: end.score)
     size = sum(len(place.X) for place in places)
     rows = [{"kernel": type(end.kernel).__name__, "ridge": end.ridge, "score": end.score, "rows": size} for end in ends]
