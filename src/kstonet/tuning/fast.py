@@ -35,8 +35,8 @@ FEWEST_ROWS = 10  # fewer have nothing to choose by
 SEVERAL_KERNELS_UP_TO = 12_000  # rows: every kernel is a factor
 MANY_KERNELS_UP_TO = 3_000  # rows, up to which a factor costs little, and any gain is welcome
 TOGETHER, TOGETHER_THOROUGH = 3, 6  # kernels in one layer
-# Share of the squared error that several kernels have to gain where a factor costs more. Errors on held-out training rows of ten
-# tables, 24 draws of 5,600 to 10,000 rows: 0.959 of those with one kernel in the 15 cases with such a gain, 1.003 in the others.
+# Share of the squared error that several kernels have to gain where a factor costs more. Errors on held-out training rows of
+# ten tables, 24 draws of 5,600 to 10,000 rows: 0.959 of those with one kernel in the 15 cases with such a gain, else 1.003.
 WORTH = 0.02
 UNITS = 20  # of a regression; on validation rows six were 2 % behind the ridge regression, twenty 0.3 % ahead
 ITERATIONS = {"squared": 6, "epsilon_insensitive": 8}  # of one hidden layer, which starts nearly where it ends
