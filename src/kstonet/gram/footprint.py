@@ -14,7 +14,7 @@ from kstonet.gram.dense import LARGEST_INVERSE, MIXED_PRECISION_FROM, DenseGram
 
 KEPT = {"squared": 28e6, "epsilon_insensitive": 10e6}  # bytes of freed blocks that stay with the process
 CHOICE_ROWS = 1_600  # that kernels are chosen on
-CHOICE_MATRICES = {False: (2.0, 2.3), True: (7.0, 0.6)}  # of so many rows, for numbers and for classes: held, and of a thread
+CHOICE_MATRICES = {False: (2.0, 2.3), True: (6.0, 0.6)}  # of so many rows, for numbers and for classes: held, and of a thread
 CHOICE_THREADS = 4.5  # that have work
 CHOICE_KEPT = 7e6  # bytes of freed blocks that stay with the process, of a thread
 DENSE_ROWS, DENSE_THREADS, DENSE_KEPT = 2_400, 6, 36e6  # from so many rows on, numbers are judged in neighbourhoods, too
