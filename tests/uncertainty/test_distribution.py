@@ -188,3 +188,16 @@ def test_a_scale_that_the_rows_say_nothing_about_is_about_one():
     first = rng.uniform(0.9e-4, 1e-4, size=(200, 1))
     model = NoiseModel.of_residuals(rng.normal(size=(200, 1)), np.zeros_like(first), first, np.zeros_like(first))
     assert 0.1 < model.scale[0] < 10
+
+
+def test_noise_that_grows_is_never_larger_than_the_largest_residual():
+    # most means are small, and noise grows quickly among them; a few are thirty times as large
+    rng = np.random.default_rng(0)
+    means = np.concatenate([rng.normal(0.0, 0.3, 600), rng.uniform(5.0, 9.0, 6)])[:, None]
+    residuals = 0.2 * np.exp(2.0 * np.minimum(means, 0.8)) * rng.standard_t(4.0, size=means.shape)
+    none = np.zeros_like(means)
+    model = NoiseModel.of_residuals(residuals, means, none, none)
+    assert model.growth is not None
+    assert model.growth[0] > 1.0
+    deviation = np.sqrt(model.variances(means, none, none))
+    assert deviation.max() <= 1.5 * np.abs(residuals).max()
