@@ -18,7 +18,7 @@ from kstonet.gram.memory import GramTooLargeError
 from kstonet.gram.planning import choose_solver, dense_fits
 from kstonet.layers.ridge_map import RidgeMap
 from kstonet.scaling import Scaler
-from kstonet.targets import Targets, TargetsKind
+from kstonet.targets import MappedTargets, Targets, TargetsKind
 
 SAMPLED = 200  # training rows that a model keeps to average over; root mean squares are then known to about 5 %
 MOST_COLUMNS = 12_000  # rows of a Gram from outside: a squared loss inverts the matrix of its columns
@@ -210,6 +210,14 @@ class Problem:
     def columns(self) -> np.ndarray:
         """The outputs as numeric columns (n, k): standardised targets, or indicators of the classes."""
         return self.targets.columns(self.outputs)
+
+    def mapped(self, kind: str) -> Problem:
+        """The same problem, its target learned as the square root or the logarithm; "none" leaves it as it is."""
+        if kind == "none":
+            return self
+        as_kind = MappedTargets(kind)
+        known = as_kind.of(self.rows.y, self.rows.weights, self.standardize)
+        return replace(self, targets=known, outputs=known.outputs(self.rows.y), kind=as_kind)
 
     def part(self, rows: np.ndarray) -> Problem:
         """The same problem on some of the rows, standardised on these alone."""

@@ -247,6 +247,7 @@ class TrainingSettings:
         if "hidden_layer_sizes" in given:
             changes["hidden_layer_sizes"] = layer_sizes(given.pop("hidden_layer_sizes"))
         changes |= {name: given.pop(name) for name in ("max_iter", "n_average", "residuals") if name in given}
+        given.pop("target_transform", None)  # concerns the problem
         if "noise_variance" in given:
             changes["iro"] = replace(self.iro, noise_variance=given.pop("noise_variance"))
         return replace(self, first=replace(self.first, **given), **changes)  # type: ignore[type-var]

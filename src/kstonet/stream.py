@@ -28,6 +28,7 @@ from kstonet.row_sums import FeaturePart, Group, Part
 from kstonet.settings import TrainingSettings, first_alpha
 from kstonet.sum_layers import Iterate, NormalEquations, expansion_of, refitted_head, start_combination
 from kstonet.sum_training import Imputation, Judged, with_intervals
+from kstonet.targets import NumericTargets
 from kstonet.trained import TrainedNetwork
 
 FORGETTING = 0.7  # exponent of the share of a batch; in (1/2, 1]
@@ -139,11 +140,12 @@ class Stream:
             self.judged.popleft()
 
     def _model(self) -> TrainedNetwork:
-        iterates = list(self.recent)
+        iterates, targets = list(self.recent), self.targets
+        assert isinstance(targets, NumericTargets)
         expansion = expansion_of(self.groups, iterates, np.arange(self.first_rows))
         model = TrainedNetwork(
             scaler=self.scaler,
-            targets=self.targets,  # type: ignore[arg-type]  # numbers
+            targets=targets.with_error(np.full(targets.n_outputs, np.sqrt(self.loss))),
             expansion=expansion,
             uppers=tuple((now.head,) for now in iterates),
             n_iter=len(self.history),

@@ -14,6 +14,7 @@ from kstonet.layers.base import UpperLayer
 from kstonet.layers.exact_refits import NOISE_RATIO, NOISE_SHARE
 from kstonet.row_sums import FirstLayer, Group
 from kstonet.sum_layers import Iterate, first_uncertainty, head_uncertainty
+from kstonet.targets import NumericTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration
 from kstonet.uncertainty.network import NetworkUncertainty
@@ -61,4 +62,7 @@ def with_intervals(
     moments = replace(found.moments(rows.X), mean=rows.predicted)
     place = ([group.kernel for group in groups], rows.X) if residuals == "local" else None
     calibration = IntervalCalibration.of_residuals(rows.outputs, moments, rows.weights, place)
-    return replace(model, residuals=residuals, uncertainty=found, calibration=calibration)
+    targets = model.targets
+    if isinstance(targets, NumericTargets) and calibration.error is not None:
+        targets = targets.with_error(calibration.error)
+    return replace(model, residuals=residuals, uncertainty=found, calibration=calibration, targets=targets)

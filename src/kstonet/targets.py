@@ -24,6 +24,7 @@ from kstonet.scaling import Scaler
 from kstonet.solvers.ordinal import class_scores
 from kstonet.solvers.softmax import log_proba
 from kstonet.stacked_start import STACKED_SHARE, has_several_kernels, is_stacked, stacked_start
+from kstonet.target_map import TargetMap
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration, TrainingEnd
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.tempering import Tempering
@@ -35,7 +36,7 @@ Calibration = IntervalCalibration | ProbabilityCalibration
 
 
 class TargetsKind(Protocol):
-    """What knows the targets of a problem before it has seen them: a class of targets, or :class:`OrderedClasses`."""
+    """What knows the targets of a problem before it has seen them: a class of targets, or one of them with its options."""
 
     def of(self, y: np.ndarray, weights: np.ndarray | None, standardize: bool) -> Targets:
         """Learn the scale or the classes from the targets of the training rows."""
@@ -102,10 +103,13 @@ class NumericTargets:
         Between the units of the data and those of training.
     single : bool
         Whether there is one target, given without an axis of its own.
+    map : TargetMap, optional
+        What is done to a single target before it is standardised.
     """
 
     scaler: Scaler
     single: bool
+    map: TargetMap | None = None
 
     @classmethod
     def of(cls, y: np.ndarray, weights: np.ndarray | None = None, standardize: bool = True) -> NumericTargets:
@@ -119,9 +123,30 @@ class NumericTargets:
         """Number of targets."""
         return len(self.scaler.mean)
 
+    @property
+    def spread(self) -> np.ndarray:
+        """What one standard deviation of the training targets is, in their units, (k,)."""
+        return self.scaler.scale if self.map is None else np.array([self.map.spread])
+
+    def mapped(self, y: np.ndarray) -> np.ndarray:
+        """Targets as columns (n, k), in the units in which they are standardised."""
+        columns = y.reshape(len(y), -1)
+        return columns if self.map is None else self.map.forward(columns)
+
     def outputs(self, y: np.ndarray) -> np.ndarray:
         """Standardised columns (n, k)."""
-        return self.scaler.forward(y.reshape(len(y), -1))
+        return self.scaler.forward(self.mapped(y))
+
+    def unsmeared(self, outputs: np.ndarray) -> np.ndarray:
+        """Columns (n, k) of numbers whose outputs these are."""
+        values = self.scaler.backward(outputs)
+        return values if self.map is None else self.map.backward(values)
+
+    def with_error(self, error: np.ndarray) -> NumericTargets:
+        """With the root mean squared errors (k,) that outputs have out of sample, which the mean of a map takes account of."""
+        if self.map is None:
+            return self
+        return replace(self, map=self.map.with_error(float(error[0] * self.scaler.scale[0])))
 
     def columns(self, outputs: np.ndarray) -> np.ndarray:
         """The outputs are columns already."""
@@ -153,6 +178,9 @@ class NumericTargets:
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """R², averaged over the targets."""
+        if self.map is not None:
+            known = self.with_error(np.sqrt(np.mean((outputs - prediction) ** 2, axis=0)))
+            prediction, outputs = known.in_units(prediction).reshape(outputs.shape), self.unsmeared(outputs)
         spread = ((outputs - outputs.mean(axis=0)) ** 2).sum(axis=0)
         left = ((outputs - prediction) ** 2).sum(axis=0)
         return float(np.mean(1.0 - left / np.where(spread > 0, spread, 1.0)))
@@ -168,12 +196,41 @@ class NumericTargets:
     def derivatives(self, predictions: np.ndarray, tempering: Tempering = PLAIN) -> np.ndarray:
         """Of predicted numbers with respect to the outputs (iterates, n, k) of every iterate: (iterates, n, k, k)."""
         iterates, n, k = predictions.shape
-        return np.broadcast_to(np.diag(self.scaler.scale / iterates), (iterates, n, k, k))
+        slopes = np.broadcast_to(np.diag(self.scaler.scale / iterates), (iterates, n, k, k))
+        if self.map is None:
+            return slopes
+        return np.asarray(slopes * self.map.mean_slope(self.scaler.backward(predictions.mean(axis=0)))[None, :, :, None])
 
     def in_units(self, values: np.ndarray) -> np.ndarray:
         """Standardised means (n, k) in the units of the data; a single target has no axis of its own."""
         mean = self.scaler.backward(values)
+        if self.map is not None:
+            mean = self.map.mean(mean)
         return mean[:, 0] if self.single else mean
+
+
+@dataclass(frozen=True)
+class MappedTargets:
+    """A single target that is learned as its square root or logarithm: a kind of targets.
+
+    Parameters
+    ----------
+    kind : {"sqrt", "log"}
+    """
+
+    kind: str
+
+    def of(self, y: np.ndarray, weights: np.ndarray | None = None, standardize: bool = True) -> NumericTargets:
+        """For targets of shape (n,), or (n, 1)."""
+        columns = y.reshape(len(y), -1)
+        if columns.shape[1] > 1:
+            raise ValueError(
+                f"target_transform={self.kind!r} is for a single target, and y has {columns.shape[1]}; transform y yourself, "
+                "or train a model for each."
+            )
+        map_of = TargetMap.of(self.kind, columns[:, 0], weights)
+        standard = NumericTargets.of(map_of.forward(columns), weights, standardize)
+        return replace(standard, single=y.ndim == 1, map=map_of)
 
 
 @storable()

@@ -25,6 +25,7 @@ from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
 from kstonet.uncertainty.conformal import NormalFactor
 from kstonet.uncertainty.distribution import NOISE, PredictiveDistribution, probabilities
+from kstonet.uncertainty.mapped import MappedDistribution
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.prediction_sets import set_scores, set_thresholds
 from kstonet.uncertainty.regions import PredictiveRegion
@@ -227,8 +228,13 @@ class TrainedNetwork:
 
     # -- regression ----------------------------------------------------------------------------------------------------------
 
-    def distribution(self, X: np.ndarray, order: int = 1) -> PredictiveDistribution:
+    def distribution(self, X: np.ndarray, order: int = 1) -> PredictiveDistribution | MappedDistribution:
         """The predictive distribution of new observations, in the units of the targets."""
+        plain, own = self._plain_distribution(X, order), self._numeric().map
+        return plain if own is None else MappedDistribution(plain, own)
+
+    def _plain_distribution(self, X: np.ndarray, order: int = 1) -> PredictiveDistribution:
+        """The same before the inverse of a map: what intervals are calibrated on."""
         targets, moments = self._numeric(), self.moments(X, order)
         assert isinstance(self.calibration, IntervalCalibration)
         noise, size = self.calibration.noise, targets.scaler.scale
@@ -352,16 +358,16 @@ class TrainedNetwork:
             codes = self.targets.outputs(y)
             found = best_tempering(log_p, codes)
             return replace(self, calibration=self._probability_calibration.tempered(found, (log_p, codes)))
-        distribution = self.distribution(X)
+        distribution = self._plain_distribution(X)
         assert isinstance(self.calibration, IntervalCalibration)
-        errors = y.reshape(distribution.means.shape) - distribution.means
+        errors = self._numeric().mapped(y) - distribution.means
         return replace(self, calibration=self.calibration.of_rows(errors, distribution, weight, groups))
 
     def updated(self, X: np.ndarray, y: np.ndarray, step: float | str = "auto") -> TrainedNetwork:
         """The network whose intervals have adapted to rows of a series, in the order of their arrival."""
-        distribution = self.distribution(X)
+        distribution = self._plain_distribution(X)
         assert isinstance(self.calibration, IntervalCalibration)
-        errors = y.reshape(distribution.means.shape) - distribution.means
+        errors = self._numeric().mapped(y) - distribution.means
         return replace(self, calibration=self.calibration.after(errors, distribution, step))
 
     def _own_calibration(self) -> IntervalCalibration | ProbabilityCalibration:

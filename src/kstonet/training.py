@@ -20,8 +20,9 @@ from kstonet.network import Network, forward_above
 from kstonet.observers import Iteration, Observer, Stop
 from kstonet.problem import Problem
 from kstonet.settings import TrainingSettings
+from kstonet.targets import NumericTargets
 from kstonet.trained import TrainedNetwork
-from kstonet.uncertainty.calibration import TrainingEnd
+from kstonet.uncertainty.calibration import IntervalCalibration, TrainingEnd
 from kstonet.uncertainty.network import NetworkUncertainty
 
 
@@ -123,7 +124,7 @@ class _Training:
         model = self._model(kept)
         if model.plan is not None and model.plan.approximate:
             model = replace(model, plan=replace(model.plan, dual_gap=kept[-1].network.first.kernel_gap()))
-        return model if self.settings.residuals is None else self._with_intervals(model, kept)
+        return self._with_means(model, kept) if self.settings.residuals is None else self._with_intervals(model, kept)
 
     # -- chains --------------------------------------------------------------------------------------------------------------
 
@@ -241,6 +242,15 @@ class _Training:
             replace(state, network=Network((first, *state.network.uppers))) for state, first in zip(states, solved, strict=True)
         ]
 
+    def _with_means(self, model: TrainedNetwork, states: Sequence[IROState]) -> TrainedNetwork:
+        """The model without intervals; the mean of a mapped target knows of its errors what the training rows show."""
+        problem, targets = self.problem, model.targets
+        if not isinstance(targets, NumericTargets) or targets.map is None:
+            return model
+        fitted = np.mean([state.network.forward(self.inputs)[-1] for state in states], axis=0)
+        square = np.average((problem.outputs - fitted) ** 2, axis=0, weights=problem.weights)
+        return replace(model, targets=targets.with_error(np.sqrt(square)))
+
     def _with_intervals(self, model: TrainedNetwork, states: Sequence[IROState]) -> TrainedNetwork:
         """The model with its uncertainty and calibration."""
         problem, residuals = self.problem, self.settings.residuals
@@ -255,7 +265,11 @@ class _Training:
             known = replace(model, residuals=residuals, uncertainty=uncertainty)
             there = known.on(problem.grams.device).uncertainty
             assert there is not None
-            return replace(known, calibration=problem.targets.calibration(end, there, residuals))
+            calibration, targets = problem.targets.calibration(end, there, residuals), known.targets
+            if isinstance(calibration, IntervalCalibration) and isinstance(targets, NumericTargets):
+                assert calibration.error is not None
+                targets = targets.with_error(calibration.error)
+            return replace(known, calibration=calibration, targets=targets)
 
         try:
             finished = prepared(residuals)

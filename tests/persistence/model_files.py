@@ -52,6 +52,7 @@ CASES = {
     "not standardised, named": (
         quick(KStoNetRegressor, standardize=False, warm_start=True, residuals="loo"), framed(X), Y, framed(NEW), NO,
     ),
+    "root of the target": (quick(KStoNetRegressor, target_transform="sqrt"), X, Y[:, 0] + 2.0, NEW, ROWS),
     "classes": (quick(KStoNetClassifier), X, LABELS, NEW, SELF),
     "two classes": (quick(KStoNetClassifier, penalty="mcp", residuals="loo"), X, X[:, 0] > 0, NEW, ROWS),
     "float classes": (quick(KStoNetClassifier, residuals="training"), X, np.where(X[:, 1] > 0, 2.0, -1.0), NEW, NO),

@@ -18,6 +18,7 @@ def test_everything_left_out_is_chosen_and_said(few_folds):
     model = KStoNetRegressor(random_state=0).fit(X, Y)
     assert set(model.tuned_) == {
         "kernel", "gamma", "length_scale", "C", "loss", "epsilon", "hidden_layer_sizes", "max_iter", "n_average", "residuals",
+        "target_transform",
     }  # fmt: skip
     assert model.tuned_["loss"] == "squared"
     assert "leave-one-out" in model.tuning_["reason"]

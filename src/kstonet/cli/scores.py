@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss, matthews_corrcoef
 from kstonet import KStoNetClassifier
 from kstonet._words import counted
 from kstonet.cli.output import titled
-from kstonet.metrics import brier_score, coverage, crps_student, expected_calibration_error, mean_width, nll_student
+from kstonet.metrics import brier_score, coverage, expected_calibration_error, mean_width
 from kstonet.plotting.inputs import Predicted
 
 LEVELS = (0.8, 0.9, 0.95)
@@ -123,9 +123,9 @@ def _of_numbers(y: np.ndarray, mean: np.ndarray, predicted: Predicted | None) ->
     values: dict[str, Any] = {"rmse": np.sqrt(error), "r2": 1.0 - error / spread if spread > 0 else None}
     if predicted is None:
         return values, []
-    std, df = predicted.std, predicted.distribution.df
-    values["nll"] = nll_student(y, mean, std, df) if (std > 0).all() else None
-    values["crps"] = crps_student(y, mean, std, df)
+    nll = predicted.nll(y)
+    values["nll"] = nll if nll is not None and np.isfinite(nll) else None
+    values["crps"] = predicted.crps(y)
     bounds = predicted.interval(np.array(LEVELS))
     return values, [
         {"level": level, "coverage": float(coverage(y, bounds[:, :, k])), "mean_width": float(mean_width(bounds[:, :, k]))}

@@ -22,6 +22,7 @@ from kstonet.problem import Grams, Problem, Rows
 from kstonet.row_sums import Group, Part, within
 from kstonet.scaling import Scaler
 from kstonet.sum_layers import unit_groups
+from kstonet.target_map import MAPS
 from kstonet.targets import NumericTargets
 
 TIMEOUT = 120.0  # seconds without a usable cluster
@@ -88,6 +89,7 @@ class _DaskEstimator(BaseKStoNet):
         places = [within(sample, begin, size) for begin, size in zip(begins, sizes, strict=True)]
         table, targets, weights = rows.combined(rows.each("sample", _taken, raw, places), joined)
         shell = self.get_combined_model(fitted=False)
+        shell._chosen_besides = ()  # scales of the targets come from sums over all rows, of the targets as they are
         X_sample, y_sample = shell._learn(table, targets, weights, **self._learning())
         for name in ("n_features_in_", "feature_names_in_", "encoding_"):
             if hasattr(shell, name):
@@ -182,7 +184,8 @@ class DaskKStoNetRegressor(_DaskEstimator, KStoNetRegressor):
 
     The parameters are those of :class:`~kstonet.KStoNetRegressor`. The first layer has a squared loss and expands on landmarks
     that all workers share (``solver=LowRank(rank=..., leaf_rows=0)``); there is one hidden layer. What is not given is chosen
-    on a sample of at most 20,000 rows. Results do not depend on the number of workers and partitions, up to rounding.
+    on a sample of at most 20,000 rows, and the target is learned as it is. Results do not depend on the number of workers and
+    partitions, up to rounding.
 
     Attributes
     ----------
@@ -213,6 +216,13 @@ class DaskKStoNetRegressor(_DaskEstimator, KStoNetRegressor):
     """
 
     _local = KStoNetRegressor
+
+    def _refuse(self) -> None:
+        super()._refuse()
+        if self.target_transform in MAPS:
+            raise ValueError(
+                f"target_transform={self.target_transform!r} is not known on a Dask cluster; transform y, and predictions back."
+            )
 
     def _learning(self) -> dict[str, Any]:
         return {"multi_output": True, "y_numeric": True}

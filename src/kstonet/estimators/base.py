@@ -214,6 +214,7 @@ class BaseStoNet(
                 started = time.perf_counter()
                 settings = self._with_choice(given, problem, resumption, run)
                 spent = time.perf_counter() - started
+                problem = problem.mapped(settings.chosen.get("target_transform", "none"))
                 release_memory()
                 plan = self._expected(problem, settings)
                 if self.verbose and plan is not None:

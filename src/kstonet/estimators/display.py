@@ -93,7 +93,9 @@ def _uncertainty(trained: TrainedNetwork) -> str:
     deviations = np.sqrt(np.diagonal(calibration.noise.covariance)) * scale
     below, above = (np.broadcast_to(tail[0], scale.shape) for tail in calibration.factor.tails(np.array([LEVEL])))
     said = [f"−{low:.3g} to +{high:.3g}" for low, high in zip(below * deviations, above * deviations, strict=True)]
-    return f"{LEVEL:.0%} intervals reach about {some(said, 3)} around the prediction, more where rows are rare; {source}"
+    own = trained._numeric().map
+    where = "the prediction" if own is None else f"the {own.kind} of the prediction"
+    return f"{LEVEL:.0%} intervals reach about {some(said, 3)} around {where}, more where rows are rare; {source}"
 
 
 def facts_table(facts: dict[str, str]) -> str:

@@ -109,6 +109,12 @@ CLASSIFIER_ATTRIBUTES = """    classes_ : ndarray of shape (n_classes,)
         Number that multiplies the variance of the logits in intervals of probabilities.
 """
 
+TARGET_TRANSFORM = """    target_transform : {"none", "sqrt", "log"}, optional
+        What is learned in place of a single target that is never negative: its square root, or the logarithm of the target plus
+        a tenth of its mean. Predictions, intervals and distributions are in the units of the target all the same. Left out, it
+        is chosen (see ``tuning``): where the target is skewed and its left-out errors are smaller with a transform.
+"""
+
 KSTONET_PARAMETERS = f"""
     Parameters
     ----------
@@ -126,7 +132,7 @@ KSTONET_PARAMETERS = f"""
         combinations of the features. "thorough" spends several times as much on the relevance of features and on such
         combinations, and takes up to six kernels. "none" uses the fixed defaults.
         Values that you give are always respected.
-    kernel : str, callable, Kernel or one per first-layer unit, optional
+{TARGET_TRANSFORM}    kernel : str, callable, Kernel or one per first-layer unit, optional
         Kernel of the support vector regressions, as in :class:`MultiTargetSVR`; the fixed default is "rbf". A name alone leaves
         widths, directions and the number of such kernels to the choice.
     gamma : float, {{"scale", "auto", "median"}} or one per first-layer unit, optional
@@ -203,8 +209,8 @@ STONET_PARAMETERS = f"""
 
 
 def classifier(sections: str) -> str:
-    """The sections of a classifier: with what its regressor has not."""
-    parameters, attributes = sections.split("    Notes\n", maxsplit=1)
+    """The sections of a classifier: with what its regressor has not, and without what it alone has."""
+    parameters, attributes = sections.replace(TARGET_TRANSFORM, "").split("    Notes\n", maxsplit=1)
     return f"{parameters.rstrip()}\n{CLASSIFIER_PARAMETERS}\n    Notes\n{attributes}{CLASSIFIER_ATTRIBUTES}"
 
 

@@ -25,13 +25,15 @@ from kstonet.gram.footprint import Workload, searched_bytes
 from kstonet.gram.memory import require_room
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, LARGEST, KernelLayerSettings, TrainingSettings, units_given
-from kstonet.targets import ClassTargets, NumericTargets
+from kstonet.target_map import MAPS
+from kstonet.targets import ClassTargets, MappedTargets, NumericTargets, TargetsKind
 from kstonet.threads import available_threads
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
 from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, kernels_together, network_shape
 from kstonet.tuning.parts import larger_part, search_sizes, validation_parts
 from kstonet.tuning.refits import refit_folds, refitted_predictions
 from kstonet.tuning.search import search
+from kstonet.tuning.target_maps import chosen_map
 
 TUNINGS = ("fast", "thorough", "none")
 GAMMAS = ("scale", "auto", "median", "tune")
@@ -49,12 +51,15 @@ def _are_scales(values: Any) -> bool:
 class BaseKStoNet(BaseStoNet):
     """The first layer of both K-StoNets."""
 
+    _chosen_besides: tuple[str, ...] = ()  # parameters that are chosen, too, and have no fixed default
+
     def __init__(
         self,
         hidden_layer_sizes: Any = None,
         activation: str = "softplus",
         *,
         tuning: str = "fast",
+        target_transform: str | None = None,
         kernel: Any = None,
         gamma: Any = None,
         length_scale: Any = None,
@@ -91,6 +96,7 @@ class BaseKStoNet(BaseStoNet):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.tuning = tuning
+        self.target_transform = target_transform
         self.kernel = kernel
         self.gamma = gamma
         self.length_scale = length_scale
@@ -144,7 +150,7 @@ class BaseKStoNet(BaseStoNet):
         if tuned or self.tuning == "none":
             return tuned
         noise = {"residuals"} if self.residuals == "auto" and "local" in self._residuals_known else set()
-        return {name for name in FIXED if getattr(self, name) is None} | noise
+        return {name for name in (*FIXED, *self._chosen_besides) if getattr(self, name) is None} | noise
 
     def _check_parameters(self) -> None:
         require("tuning", self.tuning, lambda v: v in TUNINGS, f"one of {', '.join(map(repr, TUNINGS))}")
@@ -172,13 +178,15 @@ class BaseKStoNet(BaseStoNet):
             return self._searched(asked, problem, settings, seed, run)
         if len(problem.X) < FEWEST_ROWS:
             reason = f"fewer than {FEWEST_ROWS} rows say too little: all values are the fixed defaults"
-            fixed = FIXED | {"residuals": "crossfit"}
+            fixed = FIXED | {"residuals": "crossfit", "target_transform": "none"}
             return Choice({name: fixed[name] for name in asked}, {"reason": reason, "table": []})
         given = {name: getattr(self, name) for name in FIXED}
         thorough = self.tuning == "thorough"
-        found = fast_choice(problem, given, thorough=thorough, n_jobs=self.n_jobs)
-        noise = {"residuals": "local"} if "residuals" in asked else {}
-        return Choice(found.parameters | noise, {"reason": found.reason, "table": found.table})
+        transform, why = chosen_map(problem) if "target_transform" in asked else ("none", "")
+        found = fast_choice(problem.mapped(transform), given, thorough=thorough, n_jobs=self.n_jobs)
+        others = {"target_transform": transform, "residuals": "local"}
+        parameters = found.parameters | {name: value for name, value in others.items() if name in asked}
+        return Choice(parameters, {"reason": found.reason + why, "table": found.table})
 
     def _predicted(self, problem: Problem, given: TrainingSettings, seed: int) -> Callable[[Run], np.ndarray] | None:
         asked = self._asked()
@@ -188,7 +196,7 @@ class BaseKStoNet(BaseStoNet):
             return None
 
         def choose(part: Problem) -> dict[str, Any]:
-            return self._choose(asked, part, given, seed, Run()).parameters
+            return self._choose(asked - {"target_transform"}, part, given, seed, Run()).parameters  # the part has its map
 
         return partial(refitted_predictions, problem, given, choose, folds)
 
@@ -335,6 +343,17 @@ class KStoNetRegressor(StreamMixin, RegressionTask, BaseKStoNet):
     ['x', 'sign=minus', 'sign=plus']
     """
 
+    _chosen_besides = ("target_transform",)
+
+    def _check_parameters(self) -> None:
+        maps = ("none", *MAPS)
+        known = f"one of {', '.join(map(repr, maps))}, or None"
+        require("target_transform", self.target_transform, lambda v: v in (None, *maps), known)
+        super()._check_parameters()
+
+    def _targets(self) -> TargetsKind:
+        return super()._targets() if self.target_transform in (None, "none") else MappedTargets(self.target_transform)
+
 
 class KStoNetClassifier(ClassificationTask, BaseKStoNet):
     __doc__ = f"""Kernel-expanded stochastic neural network for classification.
@@ -427,5 +446,6 @@ class KStoNetClassifier(ClassificationTask, BaseKStoNet):
             random_state=random_state,
             verbose=verbose,
         )
+        del self.target_transform  # of numbers
         self.class_weight = class_weight
         self.ordinal = ordinal

@@ -16,6 +16,7 @@ from kstonet.estimators.callbacks import fit_tasks, tears_down_callbacks
 from kstonet.problem import Rows
 from kstonet.targets import NumericTargets, TargetsKind
 from kstonet.uncertainty.distribution import PredictiveDistribution
+from kstonet.uncertainty.mapped import MappedDistribution
 from kstonet.uncertainty.regions import PredictiveRegion
 
 USUAL_COVERAGE = 0.95
@@ -102,7 +103,7 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
         X = self._check_X(X)
         return self._network.mean(X)
 
-    def predict_dist(self, X: Any, order: int = 1) -> PredictiveDistribution:
+    def predict_dist(self, X: Any, order: int = 1) -> PredictiveDistribution | MappedDistribution:
         """The predictive distribution of new observations.
 
         Parameters
@@ -115,7 +116,9 @@ class RegressionTask(MultiOutputMixin, RegressorMixin, BaseStoNet):
 
         Returns
         -------
-        PredictiveDistribution
+        PredictiveDistribution or MappedDistribution
+            The latter where the target was learned as its square root or logarithm (``target_transform``); both answer the
+            same questions.
         """
         if order not in (1, 2):
             raise ValueError(f"order={order!r} must be 1 or 2.")

@@ -72,6 +72,7 @@ class StreamMixin(BaseStoNet):
                 raise ValueError("partial_fit needs one hidden layer and sampler='sghmc'; use fit for other networks.")
             problem = self._problem(rows)
             settings = self._with_choice(self._settings(), problem, None, Run())
+            problem = problem.mapped(settings.chosen.get("target_transform", "none"))
             self._stream = Stream(problem, settings, unit_groups(problem, settings, self.solver))
         else:
             X = self._read(X)

@@ -73,7 +73,7 @@ def outer_product(network: TrainedNetwork, rows: np.ndarray) -> np.ndarray:
         In the units of standardised rows and targets; of a classifier, for its probabilities.
     """
     targets = network.targets
-    size = targets.scaler.scale if isinstance(targets, NumericTargets) else np.ones(targets.n_outputs)
+    size = targets.spread if isinstance(targets, NumericTargets) else np.ones(targets.n_outputs)
     total = np.zeros((rows.shape[1], rows.shape[1]))
     for block in row_blocks(len(rows), 2 * len(size) * rows.shape[1]):
         gradients = network.standard_gradient(rows[block]) / size[:, None]

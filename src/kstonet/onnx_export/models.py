@@ -18,6 +18,7 @@ from kstonet.onnx_export.encoding import categories_of, encoded, encoded_table
 from kstonet.onnx_export.first_layer import first_features, first_values, first_variance, local_scale
 from kstonet.onnx_export.graph import Graph, Output, Value, op, storable
 from kstonet.onnx_export.network import forward, variances
+from kstonet.onnx_export.target_map import deviation_of, mean_of
 from kstonet.tables import TableEncoding
 from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.trained import TrainedNetwork
@@ -73,6 +74,12 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, return_std: bool = True
     and ``null`` where rows given to ``calibrate`` were too few. Where errors are skewed, it is the reach above the mean, and
     ``interval_factors_below`` that below it. Other properties are ``model``, ``feature_names``,
     ``calibration`` ("student" or "conformal"), and for classifiers ``classes`` and ``calibration_temperature``.
+
+    **Transformed targets.** Where the target was learned as its square root or logarithm, z (``tuned_["target_transform"]``),
+    ``mean`` and ``std`` are in its own units, and two more outputs, ``transformed_mean`` and ``transformed_std``, are those of
+    z: bounds of an interval are ``transformed_mean`` and factors times ``transformed_std``, put back into the units of the
+    target. The property ``target_transform`` holds ``kind``, ``offset`` and ``top`` of :class:`kstonet.target_map.TargetMap`,
+    whose ``backward`` does that: the square of z, or exp(z) less ``offset``, not below zero; above ``top`` the tangent there.
 
     **Precision.** All computations are in float64: a variance is a difference of nearly equal numbers near the training rows,
     and float32 would lose it. With ``dtype="float32"`` rows are cast when they come in, and results when they go out. Outputs
@@ -158,7 +165,11 @@ def _of_regressor(network: TrainedNetwork, x: Value, metadata: dict[str, str], r
     x, features, values = _layers(network, x)
     size, means, k = targets.scaler.scale[:, None], values[-1], targets.n_outputs
     mean = means.mean(0)
-    outputs = {"mean": _per_row(mean * size + targets.scaler.mean[:, None], k, targets.single)}
+    centre = mean * size + targets.scaler.mean[:, None]
+    outputs = {"mean": _per_row(centre if targets.map is None else mean_of(targets.map, centre), k, targets.single)}
+    if targets.map is not None:
+        outputs["transformed_mean"] = _per_row(centre, k, targets.single)
+        metadata["target_transform"] = json.dumps({name: getattr(targets.map, name) for name in ("kind", "offset", "top")})
     if network.uncertainty is None or not return_std:
         return outputs
     assert isinstance(calibration, IntervalCalibration)
@@ -177,6 +188,11 @@ def _of_regressor(network: TrainedNetwork, x: Value, metadata: dict[str, str], r
     if calibration.local is not None:
         std = std * op("Exp", local_scale(x, mean, calibration.local))
     outputs["std"] = _per_row(std, k, targets.single)
+    if targets.map is not None:
+        outputs |= {
+            "std": _per_row(deviation_of(targets.map, centre, std, noise.df), k, targets.single),
+            "transformed_std": outputs["std"],
+        }
     conformal = isinstance(calibration.factor, ConformalFactor | SkewedFactor)
     metadata["calibration"] = "conformal" if conformal else "student"
     below, above = calibration.factor.tails(np.array(COVERAGES))

@@ -16,6 +16,7 @@ from kstonet.gram.kernels import Kernel
 from kstonet.gram.leaves import LeafPart
 from kstonet.storage.records import expect
 from kstonet.tables.encoding import EMPTY, KINDS_OF_COLUMNS, TableEncoding
+from kstonet.target_map import MAPS
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration
@@ -114,6 +115,8 @@ def check_trained(network: TrainedNetwork, features: int) -> None:
             _check_probabilities(network.calibration, outputs)
     else:
         expect(outputs == 1 or not network.targets.single, "a single target has several columns")
+        known = network.targets.map
+        expect(known is None or (outputs == 1 and known.kind in MAPS), "targets are mapped in an unknown way")
         expect(isinstance(network.calibration, IntervalCalibration | None), "numbers are calibrated as classes")
         expect(uncertainty is None or network.calibration is not None, "intervals lack their calibration")
         if isinstance(network.calibration, IntervalCalibration):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kstonet._checks import Floats, check_like, check_not_negative, check_numbers, check_targets, position
 from kstonet.uncertainty.distribution import PredictiveDistribution, probabilities
+from kstonet.uncertainty.mapped import MappedDistribution
 
 TOTAL = "total"  # the source of a variance that is known as a whole only
 
@@ -20,7 +21,7 @@ TOTAL = "total"  # the source of a variance that is known as a whole only
 class Predicted:
     """The prediction for one target."""
 
-    distribution: PredictiveDistribution
+    distribution: PredictiveDistribution | MappedDistribution
     column: int
 
     @property
@@ -38,6 +39,14 @@ class Predicted:
         """Shape (n, 2, levels)."""
         bounds = self.distribution.interval(levels)
         return bounds if self.distribution.single else bounds[:, self.column]
+
+    def nll(self, y: Floats) -> float | None:
+        """Mean negative log-density of the observations; None where there is none."""
+        return self.distribution.nll(y, self.column)
+
+    def crps(self, y: Floats) -> float:
+        """Mean continuous ranked probability score of the observations."""
+        return self.distribution.crps(y, self.column)
 
     def observed(self, name: str, y: ArrayLike) -> Floats:
         """The observations of the target, shape (n,); ``y`` must have the shape of the predictions."""

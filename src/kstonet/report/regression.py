@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from kstonet.metrics import coverage, crps_student, mean_width, winkler_score
+from kstonet.metrics import coverage, mean_width, winkler_score
 from kstonet.metrics.gaussian import LEVELS
 from kstonet.plotting.inputs import Predicted
 from kstonet.plotting.width_error import binned_means
@@ -147,7 +147,7 @@ class RegressionView:
             share = f"{percent(low)} to {percent(high)}"
             rows.append([percent(level, 0), percent(coverage(y, bounds)), share, number(width), number(score)])
         head = ["nominal", "covered", "by chance", "mean width", "interval score"]
-        crps = crps_student(y, self.mean, self.predicted.std, self.predicted.distribution.df)
+        crps = self.predicted.crps(y)
         return [
             paragraph(
                 "A 95 % interval should contain 95 of 100 new observations. “By chance” is the range in which the coverage "

@@ -158,7 +158,7 @@ def automatic_choice(
     if n > MOST_ROWS + last_rows:  # no others are used
         every = every.take(np.concatenate([order[:MOST_ROWS], order[-last_rows:]]))
         order = np.arange(len(every))
-    openings = in_threads(lambda view: _opening(every, view, order, lead, many), views, n_jobs)
+    openings = in_threads(lambda view: opened(every, view, order, lead, many), views, n_jobs)
     opening, drawn_in = openings[0], openings[-1]
     if drawn_in.guide.score < DRAWN_IN * opening.guide.score:
         opening = drawn_in
@@ -280,7 +280,8 @@ class Opening:
     guide: Candidate
 
 
-def _opening(every: Rows, view: View, order: np.ndarray, lead: Family, many: bool) -> Opening:
+def opened(every: Rows, view: View, order: np.ndarray, lead: Family, many: bool) -> Opening:
+    """What a family shows of the first rows of an order in a view, with a scale per feature where there are ``many``."""
     squash, seen = view.squash, ""
     if squash is not None:
         every, seen = every.seen_as(view), f"; heavy tails of {np.isfinite(squash).all(axis=1).sum()} features are drawn in"

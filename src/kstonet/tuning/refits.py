@@ -93,7 +93,9 @@ def _refitted(
         warnings.simplefilter("ignore", UserWarning)  # the training on all rows says what is worth a warning
         own = replace(settings.with_parameters(choose(part)), residuals=None)
         network = train(part, own, [_Passing()])
-    return problem.targets.outputs(network.mean(problem.rows.take(hidden, against=kept).X))
+    assert isinstance(network.targets, NumericTargets)
+    outputs = network.outputs(problem.rows.take(hidden, against=kept).X).mean(axis=0)
+    return problem.targets.outputs(network.targets.unsmeared(outputs))
 
 
 class _Passing(Observer):

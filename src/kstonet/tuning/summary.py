@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-ORDER = ("kernel", "gamma", "length_scale", "C", "loss", "epsilon", "hidden_layer_sizes", "max_iter", "n_average")
+FIRST = ("target_transform", "kernel", "gamma", "length_scale", "C", "loss", "epsilon")
+ORDER = (*FIRST, "hidden_layer_sizes", "max_iter", "n_average")
 
 
 def chosen_words(chosen: dict[str, Any]) -> dict[str, str]:
@@ -22,8 +23,8 @@ def chosen_words(chosen: dict[str, Any]) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        Kernel and C first. What has no effect is left out: ``epsilon`` of a squared loss, ``gamma`` and ``length_scale`` beside
-        kernel objects, which have their own.
+        Kernel and C first. What has no effect is left out: no transform of the target, ``epsilon`` of a squared loss, ``gamma``
+        and ``length_scale`` beside kernel objects, which have their own.
 
     Examples
     --------
@@ -32,6 +33,7 @@ def chosen_words(chosen: dict[str, Any]) -> dict[str, str]:
     """
     kernel = chosen.get("kernel")
     idle = {"epsilon"} if chosen.get("loss") == "squared" else set()
+    idle |= {"target_transform"} if chosen.get("target_transform") == "none" else set()
     if kernel is not None and not isinstance(kernel, str):
         idle |= {"gamma", "length_scale"}
     names = [name for name in (*ORDER, *(name for name in chosen if name not in ORDER)) if name in chosen and name not in idle]

@@ -64,7 +64,7 @@ def _times_larger(end: TrainingEnd, part: np.ndarray, better: np.ndarray, alike:
     return np.clip(sizes[0] / np.maximum(sizes[1], EXACT), 1.0, MOST_TOO_SMALL)
 
 
-@storable()
+@storable(error="nonnegative k")
 @dataclass(frozen=True)
 class IntervalCalibration:
     """The noise of a regression and the half-widths of its intervals.
@@ -89,6 +89,8 @@ class IntervalCalibration:
         Those that the training rows gave.
     group_joints : tuple of JointFactor
         The radii of groups.
+    error : ndarray of shape (k,), optional
+        Root mean squares of the residuals, in the units of training.
     """
 
     noise: NoiseModel
@@ -100,6 +102,7 @@ class IntervalCalibration:
     joint: JointFactor | None = None
     joint_out_of_sample: JointFactor | None = None
     group_joints: tuple[JointFactor, ...] = ()
+    error: np.ndarray | None = None
 
     @classmethod
     def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> Self:
@@ -107,7 +110,7 @@ class IntervalCalibration:
         if residuals == "training":
             fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
             noise = NoiseModel.of_training(end.outputs - fitted, end.weights)
-            return cls(noise, StudentFactor(noise.df))
+            return cls(noise, StudentFactor(noise.df), error=np.sqrt(np.diagonal(noise.covariance)))
         kernels, local = [part.kernel for part in uncertainty.expansion.parts], residuals == "local"
         crossfit, n = residuals in ("crossfit", "local"), len(end.outputs)
         ridge = isinstance(end.states[-1].network.first, RidgeLayer)
@@ -175,6 +178,7 @@ class IntervalCalibration:
         learnt, too.
         """
         residuals = outputs - moments.mean
+        error = np.sqrt(np.average(residuals**2, axis=0, weights=weights))
         variances = {source: np.diagonal(part, axis1=1, axis2=2) for source, part in moments.parts.items()}
         other = sum(part for source, part in variances.items() if source != FIRST_LAYER)
         rows = moments.mean, variances[FIRST_LAYER], np.asarray(other)
@@ -185,13 +189,14 @@ class IntervalCalibration:
         if place is None:
             factor = ConformalFactor.of(residuals[counted], deviations[counted], noise.df)
             joint = _joint(residuals, moments, left_out, deviations, noise.df, counted)
-            return cls(noise, factor, factor, joint=joint, joint_out_of_sample=joint)
+            return cls(noise, factor, factor, joint=joint, joint_out_of_sample=joint, error=error)
         kernels, X = place
         found = learn_scale(_of_features(kernels), X, moments.mean, residuals / deviations, noise.df, weights)
         deviations = deviations * np.exp(found.left_out)
         own = conformal_factor(residuals[counted], deviations[counted], found.df)
         joint = _joint(residuals, moments, left_out, deviations, found.df, counted)
-        return cls(replace(noise, df=found.df), own, own, found.scale, joint=joint, joint_out_of_sample=joint)
+        noise = replace(noise, df=found.df)
+        return cls(noise, own, own, found.scale, joint=joint, joint_out_of_sample=joint, error=error)
 
     def scales(self, X: np.ndarray, means: np.ndarray) -> np.ndarray | None:
         """What multiplies the standard deviations (n, k) at standardised rows; None for nothing."""

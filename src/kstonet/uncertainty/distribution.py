@@ -11,6 +11,7 @@ from scipy.special import gammaln
 from scipy.stats import t
 from sklearn.utils import check_random_state
 
+from kstonet.metrics import crps_student, nll_student
 from kstonet.uncertainty.conformal import Factor, StudentFactor, student_radius, unit_scale
 from kstonet.uncertainty.online import OnlineFactor
 from kstonet.uncertainty.regions import JointFactor, PredictiveRegion, shrunk
@@ -161,6 +162,15 @@ class PredictiveDistribution:
             return np.asarray(-0.5 * (square + logdet + k * np.log(2.0 * np.pi)))
         constant = gammaln(0.5 * (df + k)) - gammaln(0.5 * df) - 0.5 * k * np.log((df - 2.0) * np.pi)
         return np.asarray(constant - 0.5 * logdet - 0.5 * (df + k) * np.log1p(square / (df - 2.0)))
+
+    def nll(self, y: np.ndarray, column: int = 0) -> float | None:
+        """Mean negative log-density of observations (n,) of one target; None where there is no variance."""
+        mean, std = self.means[:, column], self.deviations[:, column]
+        return float(nll_student(y, mean, std, self.df)) if (std > 0).all() else None
+
+    def crps(self, y: np.ndarray, column: int = 0) -> float:
+        """Mean continuous ranked probability score of observations (n,) of one target."""
+        return float(crps_student(y, self.means[:, column], self.deviations[:, column], self.df))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draws, shape (n, n_samples) or (n, k, n_samples), as in scikit-learn's Gaussian processes."""

@@ -7,9 +7,10 @@ or cross-fitted) with the variances that belong to them tell both. For every out
     residual_i / sqrt(V_i) ~ Student's t of variance one,   V_i = noise · exp(growth · mean_i) + scale · first_i + other_i,
 
 and noise, growth, scale and the degrees of freedom, shared by the outputs, maximise that likelihood. ``first`` is the first
-layer's part of the variance, ``other`` the rest of it. Many targets scatter more where they are large; the mean is held inside
-the range that the growth was learned on, and the noise below the largest residual. Errors of real data have heavier tails than the normal distribution: with it, 80 %
-intervals are too wide where 95 % ones are too short.
+layer's part of the variance, ``other`` the rest of it.
+Many targets scatter more where they are large; the mean is held inside the range that the growth was learned on, and the noise
+below the largest residual. Errors of real data have heavier tails than the normal distribution: with it, 80 % intervals are too
+wide where 95 % ones are too short.
 
 Three weak priors decide where the data do not, and count as about one row. The degrees of freedom have Gamma(2, rate 0.1)
 (Juárez & Steel 2010). The growth is standard normal. The scale has a lognormal about one, the recursion as it stands, with a
