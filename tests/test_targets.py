@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score, log_loss, r2_score
 
 from kstonet.layers.activations import get_activation
 from kstonet.layers.heads import CategoricalHead
-from kstonet.targets import ClassTargets, NumericTargets
+from kstonet.targets import ClassTargets, MappedTargets, NumericTargets
 from kstonet.uncertainty.tempering import Tempering
 
 RNG = np.random.default_rng(0)
@@ -81,3 +81,19 @@ def test_temperatures_of_probabilities():
     np.testing.assert_allclose(targets.probabilities(several, Tempering(1e9)), 1 / 3, atol=1e-6)
     extreme = targets.probabilities(1e4 * several, Tempering(0.5))
     assert np.isfinite(extreme).all()
+
+
+def test_predictions_are_held_within_their_limits():
+    y = np.array([1.0, 2.0, 5.0])
+    for targets, range_ in ((NumericTargets.of(y), (0.0, 6.0)), (MappedTargets("log").of(y), (0.0, 6.0))):
+        limited = targets.with_limits(y)
+        np.testing.assert_allclose(limited.in_units(targets.outputs(np.array([3.0, 5.5]))), [3.0, 5.5])
+        far = np.array([[-50.0], [50.0]])
+        np.testing.assert_allclose(limited.in_units(far), range_, atol=1e-12)
+        assert not np.allclose(targets.in_units(far), range_, atol=1.0)
+        slopes = limited.derivatives(np.array([[[-50.0], [0.0], [50.0]]]))[0, :, 0, 0]
+        assert slopes[0] == slopes[2] == 0.0
+        assert slopes[1] > 0.0
+    both = NumericTargets.of(Y).with_limits(Y)
+    assert both.limits.shape == (2, 2)
+    assert ((both.limits[0] < Y.min(axis=0)) & (both.limits[1] > Y.max(axis=0))).all()

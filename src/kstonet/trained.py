@@ -243,7 +243,7 @@ class TrainedNetwork:
         local = self.calibration.scales(self.scaler.forward(X), moments.mean)
         if local is not None:
             parts = {source: local[:, :, None] * part * local[:, None, :] for source, part in parts.items()}
-        means = targets.scaler.backward(moments.mean)
+        means = targets.held(targets.scaler.backward(moments.mean))
         return PredictiveDistribution(means, parts, targets.single, noise.df, self.calibration.factor, self.calibration.joint)
 
     def interval(

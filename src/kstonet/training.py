@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kstonet.checkpoint import Iterate, Run
+from kstonet.gram.kernels import Stationary
 from kstonet.initialisation import TrainingRows
 from kstonet.iro import IROState, iro
 from kstonet.layers.activations import get_activation
@@ -218,9 +219,12 @@ class _Training:
         """The averaged network, without intervals."""
         firsts = [state.network.first for state in states]
         expansion = firsts[-1].expansion(firsts, self.inputs)
+        targets = self.problem.targets
+        if isinstance(targets, NumericTargets) and all(isinstance(part.kernel, Stationary) for part in expansion.parts):
+            targets = targets.with_limits(self.problem.rows.y)
         return TrainedNetwork(
             scaler=self.problem.scaler,
-            targets=self.problem.targets,  # type: ignore[arg-type]  # a record has targets of one of the two kinds
+            targets=targets,  # type: ignore[arg-type]  # a record has targets of one of the two kinds
             expansion=expansion,
             uppers=tuple(state.network.uppers for state in states),
             n_iter=states[-1].iteration,

@@ -71,3 +71,19 @@ def test_noise_that_depends_on_x_does_not_shrink_intervals_outside():
     inside = np.diff(model.predict_interval([[-1.9], [1.9]], 0.9))[:, 0]
     assert inside[0] > 5 * inside[1]
     assert widths(model, 2.0, 5.0)[-1] > 1.2
+
+
+def test_predictions_far_away_stay_near_the_range_of_the_targets():
+    """Kernels of a distance learn nothing there; those of products go on, which is what they are taken for."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    y = X[:, 0] ** 3 + X[:, 1]
+    low, high = y.min() - 0.25 * np.ptp(y), y.max() + 0.25 * np.ptp(y)
+    far = np.array([[8.0, 8.0], [-9.0, 9.0]])
+    wide = {"gamma": 1e-3, "C": 1e6, "loss": "squared", "residuals": "crossfit", "hidden_layer_sizes": (4,)}
+    model = KStoNetRegressor(kernel="rbf", **FAST | wide).fit(X, y)
+    np.testing.assert_allclose(model.predict(far), [high, low])
+    np.testing.assert_allclose(model.predict_dist(far).mean, [high, low])
+    np.testing.assert_array_equal(model.predict_gradient(far), 0.0)
+    assert (np.diff(model.predict_interval(far)) > np.diff(model.predict_interval(X)).max()).all()
+    assert np.abs(KStoNetRegressor(kernel="linear", **FAST).fit(X, X[:, 0]).predict(far) - far[:, 0]).max() < 1.5

@@ -166,6 +166,9 @@ def _of_regressor(network: TrainedNetwork, x: Value, metadata: dict[str, str], r
     size, means, k = targets.scaler.scale[:, None], values[-1], targets.n_outputs
     mean = means.mean(0)
     centre = mean * size + targets.scaler.mean[:, None]
+    if targets.limits is not None:
+        low, high = targets.limits[:, :, None]
+        centre = op("Min", op("Max", centre, low), high)
     outputs = {"mean": _per_row(centre if targets.map is None else mean_of(targets.map, centre), k, targets.single)}
     if targets.map is not None:
         outputs["transformed_mean"] = _per_row(centre, k, targets.single)

@@ -115,6 +115,9 @@ def check_trained(network: TrainedNetwork, features: int) -> None:
             _check_probabilities(network.calibration, outputs)
     else:
         expect(outputs == 1 or not network.targets.single, "a single target has several columns")
+        limits = network.targets.limits
+        expect(limits is None or limits.shape[1] == outputs, "limits and targets differ in number")
+        expect(limits is None or bool((limits[0] <= limits[1]).all()), "the limits of predictions are no range")
         known = network.targets.map
         expect(known is None or (outputs == 1 and known.kind in MAPS), "targets are mapped in an unknown way")
         expect(isinstance(network.calibration, IntervalCalibration | None), "numbers are calibrated as classes")

@@ -9,6 +9,9 @@ of 0.66 of that of the frequencies, 0.67 with bits as they are, 0.68 with standa
 Features that are never negative and often zero (bits, counts, pixels) mostly say what a row has. That two rows lack the same
 does not make them alike, but distances say so: the Tanimoto kernel does not. On 1,500 rows of MNIST its square has a left-out
 loss of 0.077 and an error of 6.5 % on other training rows, the best RBF kernel of pixels 0.081 and 6.8 %.
+
+A left-out loss that is smaller by less than 2 % says nothing: in 68 such cases of 21 real tables, 105 to 1,000 rows, the log
+loss of new rows was 1.015 +- 0.008 of that with standardised features; in 47 cases with more it was 0.95 +- 0.02.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from kstonet.tuning.stationary import FAMILIES, Family
 TRIED = ("rbf", "matern52")
 POWERS = (0.5, 1.0)  # of the spread of a feature, by which it counts
 LEAST_ZEROS = 1.0 / 3.0  # share of the values from which zero is the lack of something
+WORTH = 0.98  # of the log loss of standardised features, below which the unit is taken
 LEAST_RANGE = 1.5  # ratio of the largest to the smallest spread; below it, the unit makes no difference
 
 
@@ -79,7 +83,7 @@ def with_shared_unit(
         return found
     found = replace(found, table=[*found.table, *(one.row(len(most)) for one in tried)])
     first = min(tried, key=lambda one: one.fit.score)
-    if first.fit.score >= present.score:
+    if first.fit.score >= WORTH * present.score:
         return found
     fit = first.fit
     reason = (
