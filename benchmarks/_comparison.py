@@ -24,7 +24,7 @@ from kstonet._files import write_whole
 
 Record = dict[str, Any]
 KEY = ("set", "n", "fold", "model")
-FREE_OPTIONS = {"--data": "DIR", "--out": "FILE", "--picture": "FILE"}  # their values are somebody's paths
+FREE_OPTIONS = {"--data": "DIR", "--tables": "DIR", "--out": "FILE", "--picture": "FILE"}  # their values are somebody's paths
 REFERENCE = "CatBoost"
 BUSY = 1.15  # wall over CPU seconds of a process with one thread, from which the machine was not its own
 SHOWN_PACKAGES = ("kstonet", "numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "ngboost", "xrfm")

@@ -31,7 +31,6 @@ parts and the same rule (smallest mean error). Test rows are used once, by finis
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -46,7 +45,7 @@ from experiments.uci_models import NETWORKS, RIVALS, ChosenSVR, fitted_network, 
 from kstonet import KStoNetRegressor
 from kstonet._files import write_whole
 from kstonet.datasets import list_datasets
-from kstonet.metrics import coverage, crps_student, mean_width, nll_gaussian, nll_student, winkler_score
+from kstonet.metrics import coverage, mean_width, nll_gaussian, winkler_score
 
 SETS = ("yacht", "bostonHousing", "energy", "concrete", "wine-quality-red")
 LARGE = ("kin8nm", "power-plant", "naval-propulsion-plant", "protein-tertiary-structure", "YearPredictionMSD")
@@ -103,12 +102,12 @@ def plain_scores(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
 def scores(model: KStoNetRegressor, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Errors and intervals of a fitted K-StoNet."""
     distribution = model.predict_dist(X)
-    counted, student = (d.interval(LEVELS) for d in (distribution, replace(distribution, factor=None)))
+    counted, student = (d.interval(LEVELS) for d in (distribution, distribution.uncalibrated))
     levels = list(enumerate(map(str, LEVELS)))
     return {
         "rmse": rmse(y, distribution.mean),
-        "nll": float(nll_student(y, distribution.mean, distribution.std, distribution.df)),
-        "crps": float(crps_student(y, distribution.mean, distribution.std, distribution.df)),
+        "nll": distribution.nll(y),
+        "crps": distribution.crps(y),
         "coverage": {level: float(coverage(y, counted[:, :, i])) for i, level in levels},
         "width": {level: float(mean_width(counted[:, :, i])) for i, level in levels},
         "winkler_95": float(winkler_score(y, counted[:, :, 2], 0.95)),

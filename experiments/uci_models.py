@@ -98,7 +98,7 @@ def predict_expansion(model: SameSearchSVR | ChosenRidge, X: np.ndarray) -> np.n
     """Means of a kernel expansion on standardised rows."""
     blocks = cross_blocks(model.kernel, model.x_scaler.transform(X), model.X)
     values = np.concatenate([values @ model.coef for _, values in blocks]) + model.intercept
-    return model.y_scaler.inverse_transform(values[:, None])[:, 0]
+    return np.ravel(model.in_units(values[:, None]))
 
 
 def without_network(column: str, network: KStoNetRegressor) -> SameSearchSVR | ChosenRidge:
@@ -110,7 +110,8 @@ class ChosenRidge:
     """The kernel ridge regression that a K-StoNet's automatic choice found best, without the network.
 
     Where the choice has several kernels, the one with the smallest leave-one-out error.
-    On standardised features and target, and on at most ``RIDGE_ROWS`` training rows: one matrix is inverted.
+    On standardised features and target, transformed as the network's is, and on at most ``RIDGE_ROWS`` training rows: one
+    matrix is inverted.
     """
 
     def __init__(self, network: KStoNetRegressor) -> None:
@@ -119,6 +120,8 @@ class ChosenRidge:
         #: Kernels and ridges of the first layer, each once.
         self.pairs = list(zip(kernels, C, strict=True)) if several else [(network.trained_.kernel, C)]
         self.pairs = [(kernel, 1.0 / bound) for kernel, bound in dict.fromkeys(self.pairs)]
+        self.targets = network.trained_.targets
+        self.in_units = self.targets.in_units
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> ChosenRidge:
         """On the training rows."""
@@ -131,8 +134,8 @@ class ChosenRidge:
     def _prepared(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
         """The standardised target and the best kernel's ridge; keeps the rows and the kernel."""
         self.order = np.random.default_rng(0).permutation(len(X))[:RIDGE_ROWS]
-        self.x_scaler, self.y_scaler = StandardScaler().fit(X), StandardScaler().fit(y[:, None])
-        self.X, target = self.x_scaler.transform(X[self.order]), self.y_scaler.transform(y[self.order, None])
+        self.x_scaler = StandardScaler().fit(X)
+        self.X, target = self.x_scaler.transform(X[self.order]), self.targets.outputs(y[self.order])
 
         def left_out(pair: tuple[Any, float]) -> float:
             few = self.X[:MOST_ROWS]
@@ -180,8 +183,8 @@ class SameSearchSVR:
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> SameSearchSVR:
         """On all training rows; "evidence" is learned from them."""
-        self.x_scaler, self.y_scaler = StandardScaler().fit(X), StandardScaler().fit(y[:, None])
-        self.X, target = self.x_scaler.transform(X), self.y_scaler.transform(y[:, None])
+        self.x_scaler, y_scaler = StandardScaler().fit(X), StandardScaler().fit(y[:, None])
+        self.X, target, self.in_units = self.x_scaler.transform(X), y_scaler.transform(y[:, None]), y_scaler.inverse_transform
         recipe = KernelRecipe(*(self.choice[name] for name in ("kernel", "gamma", "length_scale")))
         self.kernel = make_kernel(X=self.X, **Kitchen(self.X, target, None, seed=0).parameters(recipe))
         gram = make_gram(self.X, self.kernel, solver=self.network.solver, device=self.network.device)

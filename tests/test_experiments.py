@@ -185,7 +185,7 @@ def test_the_first_call_stands_beside_the_ridge_regression_that_won_its_choice(m
     assert part["chosen"] != ""
     machine = uci_models.ChosenSVR(network).fit(X[TRAIN], Y[TRAIN])
     theirs = SVR(kernel="precomputed", C=machine.choice["C"], epsilon=machine.choice["epsilon"], tol=1e-6)
-    theirs.fit(machine.kernel(machine.X, machine.X), machine.y_scaler.transform(Y[TRAIN, None])[machine.order, 0])
+    theirs.fit(machine.kernel(machine.X, machine.X), machine.targets.outputs(Y[TRAIN])[machine.order, 0])
     expected = Y[TRAIN].mean() + Y[TRAIN].std() * theirs.predict(machine.kernel(new, machine.X))
     np.testing.assert_allclose(machine.predict(X[TEST]), expected, atol=1e-2 * Y.std())
     assert part["machine_rmse"] == pytest.approx(common.rmse(Y[TEST], machine.predict(X[TEST])), rel=1e-6)

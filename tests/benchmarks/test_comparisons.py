@@ -114,3 +114,27 @@ def test_ratios_are_over_the_folds_that_both_have(script):
     records = [{"set": "a", "n": 1, "fold": fold, "model": model, "error": e} for (model, fold), e in errors.items()]
     rows = comparison.ratio_rows(records, "error", ("CatBoost", "other"), "a", n=1)
     assert rows == [["CatBoost", "0.400", "1.000", "–"], ["other", "0.100", "0.500", "1 of 1"]]
+
+
+def test_many_tables(script, tmp_path):
+    many, comparison = script("many_tables"), script("_comparison")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    for kind, y in (("reg", np.exp(X[:, 0] + 0.3 * rng.normal(size=200))), ("cls", (X[:, 0] > 0).astype(int))):
+        (tmp_path / kind).mkdir()
+        np.savez(tmp_path / kind / f"{kind}.npz", X=X, y=y)
+    models = ["kstonet", "kstonet, target as it is", "kstonet classifier", "SVC tuned"]
+    parts = many.parts_of(tmp_path, [300, 1500], models)
+    assert [(part["set"], part["n"]) for _, part in parts] == [("reg", 1500)] * 2 + [("cls", 1000)] * 2  # few rows: one size
+    results = comparison.Results(tmp_path / "many.json")
+    for folder, part in parts:
+        record = many.measure(folder, part)
+        assert (record["rows"], record["test_rows"]) == (140, 60)
+        assert 0 <= record["error"] < 0.9
+        results.add(record)
+    assert results.records["reg", 1500, 0, "kstonet"]["transform"] == "log"
+    results.add(results.records["reg", 1500, 0, "kstonet, target as it is"] | {"model": "CatBoost"})
+    assert "failed" in many.measure(tmp_path / "reg", {"set": "reg", "n": 1500, "model": "SVC tuned"})
+    page = many.page(results)
+    assert "| kstonet | 1 | 0." in page
+    assert "| SVC tuned | 1 | 1.000 |" in page

@@ -58,6 +58,7 @@ def test_intervals_are_those_of_what_was_learned_put_back(kind):
     assert (bounds[:, 0] >= 0).all()
     few = mapped(kind, factor=ConformalFactor(scores[:3])).interval(0.95)
     np.testing.assert_array_equal(few, [[0.0, np.inf]] * 3)  # too few scores for 95 %
+    np.testing.assert_array_equal(d.uncalibrated.interval(0.9), mapped(kind).interval(0.9))
 
 
 @each_map

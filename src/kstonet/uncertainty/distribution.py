@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -91,6 +91,11 @@ class PredictiveDistribution:
     def of_mean(self) -> PredictiveDistribution:
         """The distribution of the mean alone: without the noise, and normal, for confidence intervals."""
         return PredictiveDistribution(self.means, {s: p for s, p in self.parts.items() if s != NOISE}, self.single)
+
+    @property
+    def uncalibrated(self) -> PredictiveDistribution:
+        """The same with its own quantiles, those of Student's t, instead of conformal ones."""
+        return replace(self, factor=None, joint=None)
 
     def take(self, rows: np.ndarray, factor: Factor | OnlineFactor | None) -> PredictiveDistribution:
         """The distribution at some of the rows, with another factor of intervals."""

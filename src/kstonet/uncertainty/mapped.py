@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -111,6 +111,11 @@ class MappedDistribution:
     def of_mean(self) -> MappedDistribution:
         """The distribution of the mean alone: without the noise, for confidence intervals."""
         return MappedDistribution(self.plain.of_mean, self.map, of_means=True)
+
+    @property
+    def uncalibrated(self) -> MappedDistribution:
+        """The same with its own quantiles instead of conformal ones."""
+        return replace(self, plain=self.plain.uncalibrated)
 
     def take(self, rows: np.ndarray, factor: Factor | OnlineFactor | None) -> MappedDistribution:
         """The distribution at some of the rows, with another factor of intervals."""
