@@ -123,10 +123,11 @@ def test_the_first_call_chooses_on_a_sample(client, monkeypatch):
 
     monkeypatch.setattr(ClusterRows, "result", watched)
     model = DaskKStoNetRegressor(random_state=0, max_iter=2, solver=LowRank(rank=40, leaf_rows=0))
-    model.fit(*collections(EVEN, X, Y))
+    model.fit(*collections(EVEN, X, np.exp(Y)))
     assert max(longest) == 120
     assert "reason" in model.tuning_
-    assert model.get_combined_model().score(X, Y) > 0.8
+    assert "target_transform" not in model.tuned_  # the target is learned as it is
+    assert model.get_combined_model().score(X, np.exp(Y)) > 0.8
 
 
 def arrays_in(value):
@@ -198,6 +199,7 @@ def test_errors_name_the_remedy(client):
         ({"solver": Iterative(rank=10, leaf_rows=0)}, "landmarks only"),
         ({"solver": LowRank(rank=10, leaf_rows=5)}, "no leaves"),
         ({"checkpoint": "folder"}, "use checkpoint=None"),
+        ({"target_transform": "log"}, "transform y"),
     ]:
         with pytest.raises(ValueError, match=words):
             DaskKStoNetRegressor(**OPTIONS | options).fit(rows, observed)

@@ -118,3 +118,23 @@ def test_intervals_cover_where_hardly_anything_can_be_predicted(slope):
         found.append(coverage(y[700:], model.predict_interval(X[700:], 0.95)))
     assert abs(np.mean(found) - 0.95) < 0.022
     assert min(found) > 0.85
+
+
+@pytest.mark.parametrize("kind", ["multiplied", "counted"])
+def test_intervals_of_skewed_targets_cover(kind):
+    """95 % intervals of the first call: coverage averaged over 24 training sets (8 in CI) of 300 rows and 2,000 new rows each.
+
+    Targets are learned as logarithms or roots where that is chosen, and the intervals put back. Over training sets the coverage
+    has a standard deviation of about 0.015, its mean one of 0.005 in CI: the bounds are three of these and a bias of 0.01.
+    """
+    found, transforms = [], []
+    for seed in range(8 if os.environ.get("CI") else 24):
+        rng = np.random.default_rng([seed, 300])
+        X = rng.normal(size=(2300, 5))
+        signal = X[:, 0] + 0.7 * np.sin(2 * X[:, 1])
+        y = np.exp(signal + 0.5 * rng.normal(size=2300)) if kind == "multiplied" else rng.poisson(np.exp(1.5 + 0.7 * signal))
+        model = KStoNetRegressor(random_state=seed).fit(X[:300], y[:300])
+        transforms.append(model.tuned_["target_transform"])
+        found.append(coverage(y[300:], model.predict_interval(X[300:], 0.95)))
+    assert abs(np.mean(found) - 0.95) < 0.025
+    assert kind == "counted" or transforms.count("log") > 0.6 * len(transforms)
