@@ -20,6 +20,7 @@ from kstonet._records import storable
 
 ROOT, LOGARITHM = "sqrt", "log"
 MAPS = (ROOT, LOGARITHM)
+NAMES = {ROOT: "square root", LOGARITHM: "logarithm"}
 OFFSET = 0.1  # of the mean of the targets, added before the logarithm: counts may be zero, and small values are not far away
 SCORES = np.linspace(
     -5.5, 5.5, 45

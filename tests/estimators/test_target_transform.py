@@ -35,14 +35,14 @@ def chosen(within_few_folds):
 
 def test_the_first_call_takes_the_logarithm_where_errors_are_multiplicative(chosen):
     assert chosen.tuned_["target_transform"] == "log"
-    assert "log(target)" in chosen.tuning_["reason"]
+    assert "learned as its logarithm" in chosen.tuning_["reason"]
     plain = KStoNetRegressor(target_transform="none", residuals="training", random_state=0).fit(X[TRAIN], Y[TRAIN])
     assert "target_transform" not in plain.tuned_
     errors = [np.sqrt(np.mean((model.predict(X[TEST]) - Y[TEST]) ** 2)) for model in (chosen, plain)]
     assert errors[0] < 0.95 * errors[1]
     facts = fitted_facts(chosen.trained_)
     assert facts["Chosen"].startswith("target_transform log, kernel")
-    assert "around the log of the prediction" in facts["Intervals"]
+    assert "around the logarithm of the prediction" in facts["Intervals"]
 
 
 def test_the_chosen_values_train_the_same_network_again(chosen, few_folds):

@@ -9,6 +9,7 @@ import numpy as np
 
 from kstonet._progress import duration
 from kstonet._words import counted, some
+from kstonet.target_map import NAMES
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.tuning.summary import chosen_words
@@ -94,7 +95,7 @@ def _uncertainty(trained: TrainedNetwork) -> str:
     below, above = (np.broadcast_to(tail[0], scale.shape) for tail in calibration.factor.tails(np.array([LEVEL])))
     said = [f"−{low:.3g} to +{high:.3g}" for low, high in zip(below * deviations, above * deviations, strict=True)]
     own = trained._numeric().map
-    where = "the prediction" if own is None else f"the {own.kind} of the prediction"
+    where = "the prediction" if own is None else f"the {NAMES[own.kind]} of the prediction"
     return f"{LEVEL:.0%} intervals reach about {some(said, 3)} around {where}, more where rows are rare; {source}"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kstonet.problem import Problem
 from kstonet.scaling import Scaler
-from kstonet.target_map import MAPS
+from kstonet.target_map import MAPS, NAMES
 from kstonet.targets import NumericTargets
 from kstonet.threads import single_threaded
 from kstonet.tuning.automatic import FEWEST_PER_SCALE, LEAD, MOST_ROWS, opened
@@ -71,11 +71,9 @@ def chosen_map(problem: Problem) -> tuple[str, str]:
     known = {kind: ratio for kind, (ratio, better) in found.items() if better}
     if known:
         kind = min(known, key=known.__getitem__)
-        return (
-            kind,
-            f"; {kind}(target), whose left-out predictions have {known[kind]:.2g} of the score (CRPS) of those without it",
-        )
-    return "none", "; the target as it is: its square root and its logarithm are not clearly easier to predict"
+        score = f"left-out predictions have {known[kind]:.2g} of the score (CRPS) that they have otherwise"
+        return kind, f"; the target is learned as its {NAMES[kind]}: {score}"
+    return "none", "; the target is learned as it is: neither its square root nor its logarithm is clearly easier to predict"
 
 
 def _left_out(problem: Problem, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
