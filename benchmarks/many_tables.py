@@ -1,4 +1,4 @@
-"""First calls on many real tables that nothing was tuned for: regressions beside CatBoost, classes beside an SVC.
+"""First calls on many real tables: regressions beside CatBoost, classes beside an SVC and CatBoost.
 
     python benchmarks/many_tables.py --tables DIR [--sizes 300 1500] [--models NAME ...] [--jobs 2]
 
@@ -67,6 +67,7 @@ CLASSIFIERS = {
 }
 CLASS_ROWS = 1000
 LEVELS = (0.9, 0.95)
+Tables = dict[tuple[str, str], Record]  # by table and model
 
 
 def load(path: Path, n: int) -> tuple[np.ndarray, ...]:
@@ -82,7 +83,7 @@ def load(path: Path, n: int) -> tuple[np.ndarray, ...]:
 
 
 def measure(folder: Path, part: Record) -> Record:
-    """Fit one model on one table: errors relative to those of the mean or the frequencies."""
+    """Fit one model on one table; root mean squared errors are relative to that of the training rows' mean."""
     X, y, X_test, y_test = load(folder / f"{part['set']}.npz", part["n"])
     record = {"rows": len(y), "features": X.shape[1], "test_rows": len(y_test)}
     try:
@@ -193,9 +194,14 @@ def page(results: Results) -> str:
     return text + (f"\n## Notes\n\n{remarks}" if remarks else "")
 
 
-def _regression_row(name: str, here: dict[tuple[str, str], Record]) -> list[str] | None:
+def _beside(name: str, reference: str, here: Tables) -> tuple[dict[str, Record], list[tuple[Record, Record]]]:
+    """The figures of a model by table, and beside those of the reference where both have them."""
     own = {set_: record for (set_, model), record in here.items() if model == name}
-    both = [(record, here[set_, "CatBoost"]) for set_, record in own.items() if (set_, "CatBoost") in here]
+    return own, [(record, here[set_, reference]) for set_, record in own.items() if (set_, reference) in here]
+
+
+def _regression_row(name: str, here: Tables) -> list[str] | None:
+    own, both = _beside(name, "CatBoost", here)
     if not both:
         return None
     ratios = [record["error"] / base["error"] for record, base in both]
@@ -215,9 +221,8 @@ def _regression_row(name: str, here: dict[tuple[str, str], Record]) -> list[str]
     return [name, str(len(own)), *cells, str(bad), *covers, f"{median([r['cpu_s'] for r in own.values()]):.1f}"]
 
 
-def _classes_row(name: str, here: dict[tuple[str, str], Record]) -> list[str] | None:
-    own = {set_: record for (set_, model), record in here.items() if model == name}
-    both = [(record, here[set_, "SVC tuned"]) for set_, record in own.items() if (set_, "SVC tuned") in here]
+def _classes_row(name: str, here: Tables) -> list[str] | None:
+    _, both = _beside(name, "SVC tuned", here)
     if not both:
         return None
     losses = [max(record["log_loss"], 1e-3) / max(base["log_loss"], 1e-3) for record, base in both]

@@ -22,10 +22,9 @@ ROOT, LOGARITHM = "sqrt", "log"
 MAPS = (ROOT, LOGARITHM)
 NAMES = {ROOT: "square root", LOGARITHM: "logarithm"}
 OFFSET = 0.1  # of the mean of the targets, added before the logarithm: counts may be zero, and small values are not far away
-SCORES = np.linspace(
-    -5.5, 5.5, 45
-)  # normal scores that integrals are sums over: the trapezoidal rule, exact for what is smooth,
-SHARES = np.exp(-0.5 * SCORES**2) / np.exp(-0.5 * SCORES**2).sum()  # and the share of each
+# Integrals are sums over normal scores, each with its share: the trapezoidal rule, exact for what is smooth.
+SCORES = np.linspace(-5.5, 5.5, 45)
+SHARES = np.exp(-0.5 * SCORES**2) / np.exp(-0.5 * SCORES**2).sum()
 BISECTIONS = 60  # until a double is as near as it can be
 
 
