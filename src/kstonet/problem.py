@@ -18,6 +18,7 @@ from kstonet.gram.memory import GramTooLargeError
 from kstonet.gram.planning import choose_solver, dense_fits
 from kstonet.layers.ridge_map import RidgeMap
 from kstonet.scaling import Scaler
+from kstonet.tables.roles import Roles
 from kstonet.targets import MappedTargets, Targets, TargetsKind
 
 SAMPLED = 200  # training rows that a model keeps to average over; root mean squares are then known to about 5 %
@@ -38,22 +39,32 @@ class Rows:
         Sample weights.
     pairwise : bool
         Whether X is a kernel matrix, of which a part has fewer columns, too.
-    indicators : ndarray of bool of shape (p,), optional
-        Columns of 0 and 1 that stand for categories and missing values: they are centred, but not scaled.
+    roles : Roles, optional
+        Which columns stand for categories and missing values; None where all are numbers.
     """
 
     X: np.ndarray
     y: np.ndarray
     weights: np.ndarray | None = None
     pairwise: bool = False
-    indicators: np.ndarray | None = None
+    roles: Roles | None = None
+
+    @property
+    def indicators(self) -> np.ndarray | None:
+        """Columns that are centred, but not scaled."""
+        return None if self.roles is None else self.roles.indicators
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        """The same number for columns that share one length scale."""
+        return None if self.roles is None else self.roles.groups
 
     def take(self, rows: np.ndarray, against: np.ndarray | None = None) -> Rows:
         """Some of the rows; the columns of a kernel matrix become those of the rows ``against`` (default: the same rows)."""
         columns = rows if against is None else against
         X = self.X[np.ix_(rows, columns)] if self.pairwise else self.X[rows]
         weights = None if self.weights is None else self.weights[rows]
-        return Rows(X, self.y[rows], weights, self.pairwise, self.indicators)
+        return Rows(X, self.y[rows], weights, self.pairwise, self.roles)
 
     def that_count(self) -> Rows:
         """Without the rows of weight zero, which do not take part in training."""
@@ -205,6 +216,11 @@ class Problem:
     def weights(self) -> np.ndarray | None:
         """Sample weights."""
         return self.rows.weights
+
+    @property
+    def n_scales(self) -> int:
+        """How many features can have a length scale of their own."""
+        return self.X.shape[1] if self.rows.groups is None else int(self.rows.groups.max()) + 1
 
     @property
     def columns(self) -> np.ndarray:

@@ -136,3 +136,17 @@ def test_callable_kernels_are_checked():
     np.testing.assert_allclose(good.diagonal(X), (X * X).sum(1) + 1.0)
     with pytest.raises(ValueError, match="must return k"):
         make_kernel(lambda A, B: A[:1] @ B.T, X)(X, Y)
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(2), slice(0)])
+def test_features_of_two_values_have_the_same_distances(rows):
+    """They are a matrix product in the 1-norm; here mixed with others, constant ones, and ones of two values on one side."""
+    rng = np.random.default_rng(0)
+    A = np.column_stack([np.eye(3)[rng.integers(0, 3, 30)] - 0.3, rng.normal(size=30), np.ones(30)])
+    B = np.column_stack([np.eye(3)[rng.integers(0, 3, 20)] - 0.3, rng.normal(size=20), np.ones(20)])
+    B[3:5, 1] = 7.0, -2.0
+    expected = np.exp(-GAMMA * cdist(A, B[rows], "cityblock"))
+    np.testing.assert_allclose(make_kernel("laplacian", A, gamma=GAMMA)(A, B[rows]), expected, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(
+        make_kernel("laplacian", A, gamma=GAMMA)(A, A[:5]), np.exp(-GAMMA * cdist(A, A[:5], "cityblock"))
+    )

@@ -10,6 +10,7 @@ import os
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.datasets import make_friedman1
 
 from kstonet import KStoNetRegressor
 from kstonet.datasets import make_measurement_error
@@ -118,6 +119,21 @@ def test_intervals_cover_where_hardly_anything_can_be_predicted(slope):
         found.append(coverage(y[700:], model.predict_interval(X[700:], 0.95)))
     assert abs(np.mean(found) - 0.95) < 0.022
     assert min(found) > 0.85
+
+
+def test_intervals_cover_where_features_are_many():
+    """95 % intervals of the first call: coverage averaged over 24 tables (8 in CI) of 700 rows and 60 features at 2,000 new rows.
+
+    Over tables the coverage has a standard deviation of 0.018, its mean one of 0.0065 in CI, and the mean of 16 was 0.953: the
+    bounds are three of these and a bias of 0.005. Before the choice was made again without some of the rows, 92 % were covered,
+    and of tables with 100 features 80 %.
+    """
+    found = []
+    for seed in range(8 if os.environ.get("CI") else 24):
+        X, y = make_friedman1(2700, n_features=60, noise=1.0, random_state=seed)
+        model = KStoNetRegressor(random_state=seed).fit(X[:700], y[:700])
+        found.append(coverage(y[700:], model.predict_interval(X[700:], 0.95)))
+    assert abs(np.mean(found) - 0.95) < 0.0245
 
 
 @pytest.mark.parametrize("kind", ["multiplied", "counted"])

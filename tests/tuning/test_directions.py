@@ -85,3 +85,18 @@ def test_several_kernels_are_chosen_where_they_are_worth_their_matrices():
     assert none.together == 1
     assert none.kernel in any_gain.kernels
     assert none.noises[0] == min(any_gain.noises)
+
+
+def test_directions_along_which_rows_do_not_vary_stay_of_unit_length():
+    """The columns of a category add up to one; divided by what rounding leaves of that, a new row would be far from all."""
+    rng = np.random.default_rng(0)
+    colours = np.eye(4)[rng.integers(0, 4, 200)]
+    X = np.column_stack([colours - colours.mean(axis=0), rng.normal(size=(200, 2))])
+    Y = (X[:, 0] * X[:, 4] + np.sin(X[:, 5]))[:, None]
+    rows = Rows(X, (Y - Y.mean()) / Y.std(), None)
+    start = rows.learned(rows.best_width(FAMILIES["matern32"]), "evidence", 10)
+    directions, found = along_gradients(rows, start)
+    assert np.abs(directions).max() < 1e3
+    assert np.abs(np.log(found.scales)).max() < 10
+    turned = rows.turned(directions).judge(found)
+    assert turned.score < 1.1 * rows.judge(start).score

@@ -7,7 +7,7 @@ from kstonet import KStoNetRegressor
 from kstonet.checkpoint import Run
 from kstonet.problem import Problem, Rows
 from kstonet.targets import NumericTargets
-from kstonet.tuning.refits import FEW_ROWS, MIDDLE_ROWS, refit_folds, refitted_predictions
+from kstonet.tuning.refits import FEW_ROWS, MANY_ROWS, MIDDLE_ROWS, refit_folds, refitted_predictions
 from kstonet.uncertainty.noise_model import NoiseModel, left_out_variances
 
 
@@ -60,6 +60,8 @@ def test_intervals_of_few_rows_are_learnt_from_them(rows, monkeypatch):
         KStoNetRegressor(max_iter=2, random_state=0, **parameters).fit(X, y)
     assert called == [32]
     assert [refit_folds(n) for n in (FEW_ROWS - 1, FEW_ROWS, MIDDLE_ROWS)] == [10, 5, 0]
+    assert [refit_folds(1000, p) for p in (25, 26)] == [0, 5]
+    assert [refit_folds(n, 1000) for n in (MANY_ROWS - 1, MANY_ROWS)] == [5, 0]
 
 
 def test_one_part_says_how_much_residuals_are_too_small(monkeypatch):
@@ -81,7 +83,7 @@ def test_one_part_says_how_much_residuals_are_too_small(monkeypatch):
         model = KStoNetRegressor(**given).fit(X, y)
         widths[size] = float(np.diff(model.predict_interval(X, 0.9)).mean())
     plain = KStoNetRegressor(**given)
-    monkeypatch.setattr("kstonet.estimators.kstonet.refit_folds", lambda n: 0)
+    monkeypatch.setattr("kstonet.estimators.kstonet.refit_folds", lambda *_: 0)
     width = float(np.diff(plain.fit(X, y).predict_interval(X, 0.9)).mean())
     assert widths[0.1] == pytest.approx(width)
     assert 1.3 * width < widths[2.0] <= widths[50.0] == widths[500.0]

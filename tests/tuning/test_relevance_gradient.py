@@ -87,3 +87,17 @@ def test_a_climb_ends_at_its_edge(edge):
         assert sum(at[-1] == -1.0 for at in seen) <= 4
     else:
         np.testing.assert_allclose(end[:2], -5.0, atol=0.1)
+
+
+@pytest.mark.parametrize("objective", ["evidence", "loo"])
+@pytest.mark.parametrize("name", ["laplacian", "matern32"])
+def test_features_of_a_group_share_a_scale(name, objective):
+    X, Y = rows(p=4)
+    groups = np.array([0, 1, 1, 2])
+    args = (X, Y, None, FAMILIES[name], objective, np.zeros(3), 0.7, None, groups)
+    at = np.array([0.1, -0.3, -0.8, np.log(0.05)])
+    numeric = approx_fprime(at, lambda where: objective_and_gradient(where, *args)[0], 1e-6)
+    np.testing.assert_allclose(objective_and_gradient(at, *args)[1], numeric, rtol=2e-4, atol=2e-3)
+    scales, _ = learn_scales(X, Y, None, FAMILIES[name], (np.full(4, 0.3), 0.1), objective=objective, groups=groups)
+    assert len(np.unique(scales)) == 3
+    assert scales[1] == scales[2]

@@ -20,16 +20,18 @@ def early_and_late(n, seed=0):
     return X, np.sin(3 * np.log(months)) * (0.5 + X[:, 1]) + 0.05 * rng.normal(size=n)
 
 
+@pytest.mark.parametrize("groups", [[0, 1, 2], [0, 1, 0]])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if not family.absolute])
-def test_the_gradient_is_that_of_the_objective(family, weighted):
+def test_the_gradient_is_that_of_the_objective(family, weighted, groups):
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(40, 3)), rng.normal(size=(40, 2))
     weights = rng.uniform(0.5, 2.0, size=40) if weighted else None
-    start = np.zeros(3), np.full(3, 0.1), np.full(3, 2.0), np.full(3, 0.7)
+    scales = len(set(groups))
+    start = np.zeros(scales), np.full(3, 0.1), np.full(3, 2.0), np.full(3, 0.7), np.array(groups)
     problem = Bends(X, Y, weights, FAMILIES[family], *start)
-    at = rng.normal(scale=0.3, size=10)
-    step = 1e-5 * np.eye(10)
+    at = rng.normal(scale=0.3, size=scales + 7)
+    step = 1e-5 * np.eye(scales + 7)
     differences = [(problem.objective(at + one)[0] - problem.objective(at - one)[0]) / 2e-5 for one in step]
     np.testing.assert_allclose(problem.objective(at)[1], differences, rtol=1e-5, atol=1e-5)
 

@@ -95,7 +95,7 @@ class _DaskEstimator(BaseKStoNet):
             if hasattr(shell, name):
                 setattr(self, name, getattr(shell, name))
         parts = rows.each("encode", _encoded, raw, begins.tolist(), [rows.shared(shell)] * len(raw))
-        problem = self._problem_of(rows, parts, Rows(X_sample, y_sample, weights, indicators=shell._indicators))
+        problem = self._problem_of(rows, parts, Rows(X_sample, y_sample, weights, roles=shell._roles(X_sample, weights)))
         settings = shell._with_choice(shell._settings(), problem, None, Run())
         settings = replace(settings, seed=seed)
         groups = unit_groups(problem, settings, self.solver)

@@ -187,7 +187,7 @@ class BaseStoNet(
             weights is not None and "C" in self._asked()
         ):  # a C that is chosen goes with weights of mean one, whatever their unit
             weights = weights / weights[weights > 0].mean()
-        rows = Rows(X, y, weights, self._pairwise, self._indicators)
+        rows = Rows(X, y, weights, self._pairwise, self._roles(X, weights))
         return rows if self._pairwise else rows.that_count()
 
     def _problem(self, rows: Rows) -> Problem:

@@ -112,7 +112,7 @@ class BaseKStoNetCV(
             check_classification_targets(target)
         weights = validated_weights(sample_weight, matrix) if regression else base._row_weights(target, sample_weight, matrix)
         counted = np.ones(len(matrix), dtype=bool) if weights is None else weights > 0
-        rows = Rows(matrix, target, weights, self._precomputed, self._indicators).that_count()
+        rows = Rows(matrix, target, weights, self._precomputed, self._roles(matrix, weights)).that_count()
         if not regression:
             known_classes(rows)  # refuses a single one
         problem = base._problem(rows)

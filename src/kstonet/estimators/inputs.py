@@ -19,6 +19,7 @@ from kstonet.estimators.weights import validated_weights
 from kstonet.gram.memory import available_memory
 from kstonet.tables.encoding import TableEncoding
 from kstonet.tables.frames import columns_of, object_table
+from kstonet.tables.roles import Roles
 from kstonet.tuning.indicators import chosen_indicators
 
 BYTES = 8  # of a number
@@ -40,11 +41,10 @@ class TableInputMixin:
         encoding: TableEncoding | None = getattr(self, "encoding_", None)
         return int(self.n_features_in_) if encoding is None else encoding.n_outputs  # type: ignore[attr-defined]
 
-    @property
-    def _indicators(self) -> np.ndarray | None:
-        """Which columns of the matrix stand for categories and missing values; None where there are no such columns."""
+    def _roles(self, X: np.ndarray, weights: np.ndarray | None) -> Roles | None:
+        """What the columns of the matrix of the training rows stand for; rows of weight zero have no say."""
         encoding: TableEncoding | None = getattr(self, "encoding_", None)
-        return None if encoding is None or not encoding.special else encoding.indicators()
+        return None if encoding is None else encoding.roles(X if weights is None else X[weights > 0])
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[np.ndarray, np.ndarray]:
         """Learn how X is encoded; returns the matrix of the training rows and the targets, both validated.

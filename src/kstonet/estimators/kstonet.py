@@ -191,7 +191,7 @@ class BaseKStoNet(BaseStoNet):
     def _predicted(self, problem: Problem, given: TrainingSettings, seed: int) -> Callable[[Run], np.ndarray] | None:
         asked = self._asked()
         searched = any(is_tune(getattr(self, name)) for name in TUNABLE)  # a search is too expensive to be done again
-        folds = refit_folds(len(problem.X))
+        folds = refit_folds(len(problem.X), 1 if problem.rows.pairwise else problem.n_scales)
         if not asked or searched or not folds or not isinstance(problem.targets, NumericTargets):
             return None
 

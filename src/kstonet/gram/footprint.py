@@ -17,6 +17,7 @@ CHOICE_ROWS = 1_600  # that kernels are chosen on
 CHOICE_MATRICES = {False: (2.0, 2.3), True: (6.0, 0.6)}  # of so many rows, for numbers and for classes: held, and of a thread
 CHOICE_THREADS = 4.5  # that have work
 CHOICE_KEPT = 7e6  # bytes of freed blocks that stay with the process, of a thread
+LAST_ROWS, LAST_MATRICES, LAST_THREADS = 3_200, 2.1, 2  # of classes: the last judgement, its matrices of a thread, and threads
 DENSE_ROWS, DENSE_THREADS, DENSE_KEPT = 2_400, 6, 36e6  # from so many rows on, numbers are judged in neighbourhoods, too
 INVERSE_WORK = 4  # bytes per pair of rows while the last matrix is inverted
 FOLD_SHARE = 0.2  # of a matrix: the factors of its folds, with intervals
@@ -156,7 +157,11 @@ def chosen_bytes(n: int, work: Workload, training: float) -> float:
     kept = CHOICE_KEPT * threads
     if n > DENSE_ROWS and not work.classes:
         kept = DENSE_KEPT * min(work.threads, DENSE_THREADS)
-    return max(8.0 * rows * rows * (held + each * threads), training + kept)
+    choice = 8.0 * rows * rows * (held + each * threads)
+    if work.classes:
+        last = min(n, LAST_ROWS)
+        choice = max(choice, 8.0 * last * last * LAST_MATRICES * min(work.threads, LAST_THREADS))
+    return max(choice, training + kept)
 
 
 def searched_bytes(parts: int, rows: int, last: int, work: Workload, training: float) -> float:

@@ -17,6 +17,7 @@ from kstonet.tables.columns import kind_of, numbers, spelled, texts, truth_value
 from kstonet.tables.dates import DateColumn, with_dates
 from kstonet.tables.errors import InputError
 from kstonet.tables.frames import BOOLEAN, CATEGORY, NUMBER, Column, as_pandas, is_frame
+from kstonet.tables.roles import Roles, category_blocks
 
 EMPTY = "empty"  # a column without values in the training rows
 KINDS_OF_COLUMNS = (NUMBER, BOOLEAN, CATEGORY, EMPTY)
@@ -225,6 +226,15 @@ class TableEncoding:
             if each.kind == CATEGORY:
                 found[j][:] = True
         return np.concatenate(found)
+
+    def roles(self, X: np.ndarray) -> Roles | None:
+        """What the columns of the matrix of the training rows stand for; None where all are numbers."""
+        ends = np.cumsum(self._widths)
+        categories = [j for j, each in self.special.items() if each.kind == CATEGORY]
+        blocks = [slice(ends[j] - self._widths[j], ends[j]) for j in categories]
+        numbers = ~self.indicators()
+        found = category_blocks(X, among=numbers)
+        return Roles.of(~numbers, blocks + found) if self.special or found else None
 
     def owners(self) -> np.ndarray:
         """For every column of the matrix, the number of the column of the table that it comes from."""

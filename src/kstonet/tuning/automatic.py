@@ -7,10 +7,11 @@ Every candidate is judged by the leave-one-out error of its kernel ridge regress
    evidence prefers (:mod:`~kstonet.tuning.warping`): the best of these ways is kept;
 2. every other family from there: its own width, then a few steps of the evidence, for what is relevant to one family is nearly
    what is relevant to another;
-3. the best of them by the evidence on more rows;
+3. the best of them by the evidence on more rows; where these are few for the features, also with the relevance that the
+   gradients of a regression show, if it holds on rows it was not learned from (:mod:`~kstonet.tuning.sparse`);
 4. the best of these by the leave-one-out error itself, on rows that the evidence has not seen, where there are enough of them,
    and half way between both;
-5. what is left on all rows (up to a bound), with more and with less ridge;
+5. what is left on all rows (up to a bound, which is higher for classes), with more and with less ridge;
 6. for a regression, the best of them along directions instead of features (:mod:`~kstonet.tuning.directions`), and of all that
    was judged on these rows those that are best together (:mod:`~kstonet.tuning.stacking`).
 
@@ -28,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from kstonet.gram.kernels.base import two_values
 from kstonet.gram.memory import release_memory
 from kstonet.threads import in_threads
 from kstonet.tuning.choice import Choice
@@ -36,6 +38,7 @@ from kstonet.tuning.heavy_tails import heavy_tails, telling
 from kstonet.tuning.judging import Candidate, Rows, best_of_families
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import ridge_fit
+from kstonet.tuning.sparse import honestly_relevant
 from kstonet.tuning.spread import spread_order
 from kstonet.tuning.stacking import greedy_stack
 from kstonet.tuning.stationary import FAMILIES, Family
@@ -46,6 +49,7 @@ Work = Callable[[], Candidate | None]
 
 FEW_ROWS, MIDDLE_ROWS, MORE_ROWS, MOST_ROWS = 400, 600, 800, 1600
 THOROUGH_ROWS = 1000
+MOST_ROWS_OF_CLASSES = 3200  # few rows decide a log loss: the last judgement of classes needs more of them
 CLASS_ROWS = 1200  # the evidence of regressions on indicators misses much that the log loss of so many rows shows
 ENOUGH_ROWS = 1500  # the leave-one-out error as a guide needs rows that have not been used yet: with 200 it misleads,
 ENOUGH_PER_SCALE = 80  # unless there are few scales to be learned
@@ -53,7 +57,7 @@ PLENTY_PER_SCALE = 150  # where it may lead further than the evidence, which tak
 LEAD = "matern32"  # neither rough nor smooth: the family that says first what is relevant
 FIRST_STEPS, NEXT_STEPS = 25, 8  # iterations of a climb: to find the relevant features, and to go on from there
 PLENTY_STEPS = 20
-MOST_FEATURES_ABSOLUTE = 64  # sums of absolute differences are no matrix product: too expensive with more features
+MOST_FEATURES_ABSOLUTE = 64  # features of more than two values: sums of absolute differences are no matrix product
 FINALISTS = 3
 HOPEFUL = 1.5  # score over the best one up to which a family may still become the best
 LAST = 2
@@ -79,6 +83,7 @@ def automatic_choice(
     Y: np.ndarray,
     weights: np.ndarray | None = None,
     *,
+    groups: np.ndarray | None = None,
     loss: LeftOutLogLoss | None = None,
     kernels: Sequence[str] = tuple(FAMILIES),
     thorough: bool = False,
@@ -97,6 +102,8 @@ def automatic_choice(
         Standardised targets; indicators of classes, standardised.
     weights : ndarray of shape (n,), optional
         Weights of the rows; rows of weight zero do not take part.
+    groups : ndarray of int of shape (p,), optional
+        Features of the same number share a length scale: the columns of a category.
     loss : LeftOutLogLoss, optional
         Judges the candidates by the log loss of left-out classes, where the columns are indicators of classes.
     kernels : sequence of str
@@ -126,7 +133,7 @@ def automatic_choice(
     >>> choice.signal, choice.kernel.length_scale[1] > 3 * choice.kernel.length_scale[0]
     (True, True)
     """
-    every = Rows(np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64), weights, loss)
+    every = Rows(np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64), weights, loss, groups=groups)
     if weights is not None:
         every = every.take(np.flatnonzero(weights > 0))
     n, p = every.X.shape
@@ -148,15 +155,18 @@ def automatic_choice(
         return together_done([partial(work, item) for item in items])[0]
 
     asked = [FAMILIES[name] for name in kernels]
-    families = [family for family in asked if not family.absolute or p <= MOST_FEATURES_ABSOLUTE] or asked
+    looped = np.count_nonzero(~two_values(every.X).which)
+    families = [family for family in asked if not family.absolute or looped <= MOST_FEATURES_ABSOLUTE] or asked
     lead = next((family for family in families if family.name == LEAD), families[0])
-    per_scale = min(n, MOST_ROWS) / p  # of the rows that scales are learned from
+    scales = every.n_scales
+    per_scale = min(n, MOST_ROWS) / scales  # of the rows that scales are learned from
     many = per_scale >= FEWEST_PER_SCALE
     tails = heavy_tails(every.X)
     views = [View()] if tails is None else [View(), View.drawn_in(telling(every.X), tails)]
     last_rows = max(THOROUGH_ROWS, CLASS_ROWS)
-    if n > MOST_ROWS + last_rows:  # no others are used
-        every = every.take(np.concatenate([order[:MOST_ROWS], order[-last_rows:]]))
+    final_rows = MOST_ROWS if loss is None else MOST_ROWS_OF_CLASSES
+    if n > final_rows + last_rows:  # no others are used
+        every = every.take(np.concatenate([order[:final_rows], order[-last_rows:]]))
         order = np.arange(len(every))
     openings = in_threads(lambda view: opened(every, view, order, lead, many), views, n_jobs)
     opening, drawn_in = openings[0], openings[-1]
@@ -169,7 +179,7 @@ def automatic_choice(
             if warped.guide.score < WARPED * opening.guide.score:
                 opening = warped
     every, first, guide = opening.rows, opening.first, opening.guide
-    few, more, most = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS, MOST_ROWS))
+    few, more, most, final = (every.take(order[:rows]) for rows in (FEW_ROWS, MORE_ROWS, MOST_ROWS, final_rows))
     table.extend(one.row() for each_of in openings for one in (each_of.first, each_of.guide))
     plain = [first, *each(lambda family: few.best_width(family, first), [family for family in families if family is not lead])]
     learned: list[Candidate] = []
@@ -191,9 +201,13 @@ def automatic_choice(
     if n > FEW_ROWS and learned:
         hopeful = learned if all_families else _hopeful(learned[:LAST])
         learned = each(lambda start: more.judge(more.learned(start, "evidence", NEXT_STEPS)), hopeful)
-    finalists = best_of_families([*learned, *plain])
-    plenty = thorough or n >= PLENTY_PER_SCALE * (p + 1)
-    enough = n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (p + 1) or (all_families and n > FEW_ROWS)
+    sparse: list[Candidate] = []
+    if loss is None and per_scale < SAFE_PER_SCALE:
+        euclidean = [one for one in plain if not one.family.absolute]
+        sparse = each(lambda one: honestly_relevant(more, one.family, one), euclidean[:LAST])
+    finalists = best_of_families([*learned, *plain, *sparse])
+    plenty = thorough or n >= PLENTY_PER_SCALE * (scales + 1)
+    enough = n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (scales + 1) or (all_families and n > FEW_ROWS)
 
     def along(found: tuple[np.ndarray, Candidate] | None) -> Candidate | None:
         """A candidate along directions instead of features."""
@@ -221,7 +235,7 @@ def automatic_choice(
             finalists = _hopeful(finalists[: FINALISTS if plenty or better else LAST])
         rows = THOROUGH_ROWS if thorough else MIDDLE_ROWS if plenty else MORE_ROWS
         if loss is not None and not thorough:
-            rows = max(MIDDLE_ROWS if plenty else MORE_ROWS, min(SAFE_PER_SCALE * p, CLASS_ROWS)) if better else MIDDLE_ROWS
+            rows = max(rows, min(SAFE_PER_SCALE * scales, CLASS_ROWS)) if better else MIDDLE_ROWS
         last = every.take(order[-rows:])
         steps = PLENTY_STEPS if plenty else NEXT_STEPS
         polish = [lambda start=start: most.judge(last.learned(start, "loo", steps)) for start in finalists]  # type: ignore[misc]
@@ -235,8 +249,8 @@ def automatic_choice(
         finalists = [*polished, *judged, *([] if unseen else finalists)]
 
     def settled(one: Candidate) -> Candidate | None:
-        if loss is not None:  # few rows decide a log loss: it needs all of them
-            return most.with_best_ridge(one)
+        if loss is not None:
+            return final.with_best_ridge(one)
         found = more.with_best_ridge(one)
         judged = found.fit.ridge == one.fit.ridge and len(one.fit.coef) == len(most)
         return one if judged else most.judge(found) if n > MORE_ROWS else found
@@ -245,7 +259,7 @@ def automatic_choice(
     if loss is not None and best[0].relevance != "none":
         needed = CLEARLY_WITH_MANY if per_scale >= ENOUGH_PER_SCALE else CLEARLY_FOR_CLASSES
         best = _clearly_better(best, each(settled, plain[:LAST]), needed)
-    chosen = _choice(best, most, opening.seen, table)
+    chosen = _choice(best, final, opening.seen, table)
     if (together == 1 and not directions) or not chosen.signal:
         return chosen
 

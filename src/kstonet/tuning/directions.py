@@ -7,6 +7,7 @@ machine (Radhakrishnan, Beaglehole, Pandit & Belkin 2024); here its scales are t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from kstonet.tuning.screening_ridge import ridge_fit
 from kstonet.tuning.stationary import Family
 
 SMALLEST = 1e-6  # eigenvalue over the largest: no direction is lost altogether
+CONSTANT = 1e-6  # spread over the length of a direction below which the rows do not vary along it but for rounding
 ROUNDS = 4  # of a recursive feature machine at most: the best of them is rarely a later one
 STEPS = 12  # iterations of a climb along directions
 
@@ -37,18 +39,24 @@ def gradient_products(rows: Rows, candidate: Candidate) -> np.ndarray | None:
     -------
     ndarray of shape (p, p)
     """
+    total: np.ndarray | None = None
+    for each in gradients(rows, candidate):
+        own = each.T @ (each if rows.weights is None else each * rows.weights[:, None])
+        total = own if total is None else total + own
+    return None if total is None else total / len(rows)
+
+
+def gradients(rows: Rows, candidate: Candidate) -> Iterator[np.ndarray]:
+    """∇f of the candidate's regression at some rows, (n, p), one target after the other; none where it is singular."""
     family, scaled = candidate.family, rows.X * candidate.scales
     K, slope = family.upper_half(rows.X, candidate.scales)
     fit = ridge_fit(K, rows.Y, candidate.fit.ridge, rows.weights, single_from=SINGLE_FROM)
     if fit is None:
-        return None
+        return
     np.fill_diagonal(mirrored(slope), 0.0)
-    total = np.zeros((scaled.shape[1],) * 2)
     for coef in fit.coef.T:
         pulled = slope * coef
-        gradients = 2.0 * candidate.scales * (scaled * pulled.sum(axis=1)[:, None] - pulled @ scaled)
-        total += gradients.T @ (gradients if rows.weights is None else gradients * rows.weights[:, None])
-    return total / len(scaled)
+        yield 2.0 * candidate.scales * (scaled * pulled.sum(axis=1)[:, None] - pulled @ scaled)
 
 
 def along_gradients(rows: Rows, start: Candidate) -> tuple[np.ndarray, Candidate] | None:
@@ -66,7 +74,7 @@ def along_gradients(rows: Rows, start: Candidate) -> tuple[np.ndarray, Candidate
     Returns
     -------
     (directions, candidate) or None
-        Directions of unit variance on the rows; the candidate is not judged yet.
+        Directions of unit variance on the rows, or of unit length where the rows do not vary; the candidate is not judged yet.
     """
     products = gradient_products(rows, start)
     if products is None:
@@ -119,8 +127,9 @@ def _learned(rows: Rows, directions: np.ndarray, start: Candidate, *, alike: boo
 
     Scales that the data do not know are drawn to a common one (``alike``), or stay where they are.
     """
+    length = np.linalg.norm(directions, axis=0)
     spread = (rows.X @ directions).std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
+    spread = np.where(spread > CONSTANT * length, spread, length)
     turned = rows.turned(directions / spread)
     scales = start.scales * spread
     centre = np.full(len(scales), np.log(scales).mean()) if alike else np.log(scales)

@@ -31,7 +31,7 @@ class Candidate:
     family : Family
     scales : ndarray of shape (p,)
         What the features are multiplied by.
-    relevance : {"none", "evidence", "leave-one-out", "both", "directions"}
+    relevance : {"none", "evidence", "leave-one-out", "both", "gradients", "directions"}
         What the scales were learned by.
     fit : RidgeFit
     centre : ndarray of shape (p,)
@@ -79,21 +79,33 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Rows:
-    """Some of the training rows, as candidates see them; with a loss where their targets are classes."""
+    """Some of the training rows, as candidates see them; with a loss where their targets are classes.
+
+    Features of the same number in ``groups`` share a scale.
+    """
 
     X: np.ndarray
     Y: np.ndarray
     weights: np.ndarray | None
     loss: LeftOutLogLoss | None = None
     view: View = field(default_factory=View)
+    groups: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.X)
 
+    @property
+    def n_scales(self) -> int:
+        """How many scales there are to be learned."""
+        return self.X.shape[1] if self.groups is None else int(self.groups.max()) + 1
+
     def take(self, rows: np.ndarray) -> Rows:
         """Some of these."""
-        weights = None if self.weights is None else self.weights[rows]
-        return Rows(self.X[rows], self.Y[rows], weights, None if self.loss is None else self.loss.take(rows), self.view)
+        weights, loss = (
+            None if self.weights is None else self.weights[rows],
+            None if self.loss is None else self.loss.take(rows),
+        )
+        return replace(self, X=self.X[rows], Y=self.Y[rows], weights=weights, loss=loss)
 
     def multiplied(self, unit: np.ndarray) -> Rows:
         """The rows with every feature multiplied by a number; candidates on them do not know it."""
@@ -107,11 +119,11 @@ class Rows:
         """The rows with their features combined into directions, given by the columns of a matrix."""
         before = self.view.directions
         view = replace(self.view, directions=directions if before is None else before @ directions)
-        return replace(self, X=self.X @ directions, view=view)
+        return replace(self, X=self.X @ directions, view=view, groups=None)
 
     def judge(self, candidate: Candidate) -> Candidate | None:
         """A candidate with what its regression shows on these rows."""
-        K, _ = candidate.family.upper_half(self.X, candidate.scales)
+        K = candidate.family.upper_half(self.X, candidate.scales)[0]
         fit = ridge_fit(K, self.Y, candidate.fit.ridge, self.weights, self.loss, overwrite=True, single_from=SINGLE_FROM)
         return None if fit is None else replace(candidate, fit=fit)
 
@@ -121,7 +133,7 @@ class Rows:
         ridge = candidate.fit.ridge
         powers = range(-MOST_STEPS, MOST_STEPS + 1)
         ridges = [ridge * RIDGE_STEP**power for power in powers if power == 0 or low <= ridge * RIDGE_STEP**power <= high]
-        K, _ = candidate.family.upper_half(self.X, candidate.scales)
+        K = candidate.family.upper_half(self.X, candidate.scales)[0]
         fit = best_ridge(K, self.Y, self.weights, tuple(ridges), ridges.index(ridge), loss=self.loss, single_from=SINGLE_FROM)
         return candidate if fit is None else replace(candidate, fit=fit)
 
@@ -129,7 +141,7 @@ class Rows:
         """A candidate with the scales and the ridge that an objective prefers on these rows; not judged yet."""
         scales, ridge = learn_scales(
             self.X, self.Y, self.weights, start.family, (start.scales, start.fit.ridge),
-            objective=objective, prior=PRIOR, centre=start.centre, max_iter=max_iter, loss=self.loss,
+            objective=objective, prior=PRIOR, centre=start.centre, max_iter=max_iter, loss=self.loss, groups=self.groups,
         )  # fmt: skip
         relevance = "evidence" if objective == "evidence" else "leave-one-out"
         return replace(start, scales=scales, relevance=relevance, fit=replace(start.fit, ridge=ridge))

@@ -109,29 +109,33 @@ def objective_and_gradient(
     centre: np.ndarray,
     prior: float,
     loss: LeftOutLogLoss | None = None,
+    groups: np.ndarray | None = None,
     space: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[float, np.ndarray]:
     """The objective with a normal prior of the log scales, and its gradient.
 
     Parameters
     ----------
-    parameters : ndarray of shape (p + 1,)
-        Logarithms of the scales that features are multiplied by, and of the ridge.
+    parameters : ndarray of shape (g + 1,)
+        Logarithms of the scales that features are multiplied by, one for every group, and of the ridge.
     X, Y, weights : ndarray
         Rows, targets and sample weights, of shapes (n, p), (n, k) and (n,).
     family : Family
     objective : {"evidence", "loo"}
-    centre : ndarray of shape (p,)
+    centre : ndarray of shape (g,)
         Mean of the prior.
     prior : float
         Inverse standard deviation of the prior.
     loss : LeftOutLogLoss, optional
         What "loo" is of classes.
+    groups : ndarray of int of shape (p,), optional
+        Features of the same number share a scale; by default every feature has its own.
     space : tuple of two ndarrays of shape (n, n), optional
         Overwritten with the matrices of an evaluation.
     """
-    p = X.shape[1]
-    scales, ridge = np.exp(parameters[:p]).astype(X.dtype), np.exp(parameters[p])
+    groups = np.arange(X.shape[1]) if groups is None else groups
+    logs, ridge = parameters[:-1], np.exp(parameters[-1])
+    scales = np.exp(logs)[groups].astype(X.dtype)
     noise = np.full(len(X), ridge, dtype=X.dtype) if weights is None else ridge / weights
     K, slope = family.upper_half(X, scales, space)
     if objective == "evidence":
@@ -139,15 +143,14 @@ def objective_and_gradient(
     else:
         found = _leave_one_out(K, Y, noise) if loss is None else _log_loss(K, Y, noise, weights, loss)
     if found is None:
-        return NOWHERE, np.zeros(p + 1)
+        return NOWHERE, np.zeros_like(parameters)
     value, G = found
-    gradient = np.empty(p + 1)
-    gradient[p] = np.diagonal(G) @ noise
+    gradient = np.empty_like(parameters)
+    gradient[-1] = np.diagonal(G) @ noise
     G *= slope
     np.fill_diagonal(G, 0.0)
-    gradient[:p] = family.pull(G, X * scales)
-    away = parameters[:p] - centre
-    gradient[:p] += prior**2 * away
+    away = logs - centre
+    gradient[:-1] = np.bincount(groups, family.pull(G, X * scales)) + prior**2 * away
     return value + 0.5 * prior**2 * float(away @ away), gradient
 
 
@@ -163,6 +166,7 @@ def learn_scales(
     centre: np.ndarray | None = None,
     max_iter: int = 25,
     loss: LeftOutLogLoss | None = None,
+    groups: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float]:
     """Scales and ridge that the objective prefers.
 
@@ -182,6 +186,8 @@ def learn_scales(
         Iterations of L-BFGS at most.
     loss : LeftOutLogLoss, optional
         What "loo" is of classes.
+    groups : ndarray of int of shape (p,), optional
+        As in :func:`objective_and_gradient`.
 
     Returns
     -------
@@ -198,25 +204,32 @@ def learn_scales(
     True
     """
     scales, ridge = start
-    centre = np.log(scales) if centre is None else centre
-    at = np.append(np.log(scales), np.log(np.clip(ridge, *RIDGE_BOUNDS)))
+    groups = np.arange(len(scales)) if groups is None else groups
+    logs = group_means(np.log(scales), groups)
+    centre = logs if centre is None else group_means(centre, groups)
+    at = np.append(logs, np.log(np.clip(ridge, *RIDGE_BOUNDS)))
     if ridge > 0.99 * SINGLE_FROM:
         single = (np.asarray(part, dtype=np.float32) for part in (X, Y))
         weights32 = None if weights is None else weights.astype(np.float32)
-        args = (*single, weights32, family, objective, centre, prior, loss)
+        args = (*single, weights32, family, objective, centre, prior, loss, groups)
         at = _climb(at, (SINGLE_FROM, RIDGE_BOUNDS[1]), args, max_iter, np.log(SINGLE_FROM) + EDGE)
         if at[-1] > np.log(SINGLE_FROM) + EDGE:
-            return np.exp(at[:-1]), float(np.exp(at[-1]))
+            return np.exp(at[:-1])[groups], float(np.exp(at[-1]))
         at[-1] -= EDGE
-    at = _climb(at, RIDGE_BOUNDS, (X, Y, weights, family, objective, centre, prior, loss), max_iter)
-    return np.exp(at[:-1]), float(np.exp(at[-1]))
+    at = _climb(at, RIDGE_BOUNDS, (X, Y, weights, family, objective, centre, prior, loss, groups), max_iter)
+    return np.exp(at[:-1])[groups], float(np.exp(at[-1]))
+
+
+def group_means(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The mean of the values of every group."""
+    return np.asarray(np.bincount(groups, values) / np.bincount(groups))
 
 
 def _climb(
     at: np.ndarray, ridges: tuple[float, float], args: tuple[Any, ...], max_iter: int, edge: float = -np.inf
 ) -> np.ndarray:
     """The logarithms of scales and ridge where the objective is smallest, or after so many iterations."""
-    bounds = [(c + SCALE_BOUNDS[0], c + SCALE_BOUNDS[1]) for c in args[-3]] + [tuple(np.log(ridges))]
+    bounds = [(c + SCALE_BOUNDS[0], c + SCALE_BOUNDS[1]) for c in args[-4]] + [tuple(np.log(ridges))]
     own = (*args, halves(args[0]))
     return lowest(lambda parameters: objective_and_gradient(parameters, *own), at, bounds, max_iter, edge)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from kstonet.gram.halves import half_times, mirrored, upper_blocks
 from kstonet.gram.kernels import RBF, Kernel, Laplacian, Matern
+from kstonet.gram.kernels.base import two_values
 
 NEAR, NEAR_SINGLE = (
     1e-6,
@@ -59,24 +60,24 @@ class Family:
 
     def _distance_blocks(self, scaled: np.ndarray) -> Iterator[tuple[slice, slice, np.ndarray]]:
         """Rows, columns and distances of the blocks that cover the upper half: what is done to a block stays in the cache."""
-        n, p = scaled.shape
-        if not self.absolute:  # |x|² - 2xy + |y|² as one product, of centred rows: it cancels badly far from the origin
-            left, right = np.empty((n, p + 2), dtype=scaled.dtype), np.empty((n, p + 2), dtype=scaled.dtype)
-            np.subtract(scaled, scaled.mean(axis=0), out=right[:, :p])
-            np.multiply(right[:, :p], -2.0, out=left[:, :p])
-            left[:, p] = right[:, p + 1] = np.einsum("ij,ij->i", right[:, :p], right[:, :p])
-            left[:, p + 1] = right[:, p] = 1.0
+        n = len(scaled)
+        two = two_values(scaled) if self.absolute else None
+        seen = scaled if two is None else two.flags(scaled) * np.sqrt(two.gaps)
+        p = seen.shape[1]  # |x|² - 2xy + |y|² as one product, of centred rows: it cancels badly far from the origin
+        left, right = np.empty((n, p + 2), dtype=scaled.dtype), np.empty((n, p + 2), dtype=scaled.dtype)
+        np.subtract(seen, seen.mean(axis=0), out=right[:, :p])
+        np.multiply(right[:, :p], -2.0, out=left[:, :p])
+        left[:, p] = right[:, p + 1] = np.einsum("ij,ij->i", right[:, :p], right[:, :p])
+        left[:, p + 1] = right[:, p] = 1.0
+        others = scaled.T[:0] if two is None else scaled.T[~two.which]
         for rows, columns in upper_blocks(n):
-            if self.absolute:
-                block = np.zeros((len(scaled[rows]), n - rows.start), dtype=scaled.dtype)
-                column = np.empty_like(block)
-                for values in scaled.T:
-                    np.subtract(values[rows, None], values[columns], out=column)
-                    block += np.abs(column, out=column)
-            else:
-                block = left[rows] @ right[columns].T
-                np.maximum(block, 0.0, out=block)
-                np.fill_diagonal(block, 0.0)
+            block = left[rows] @ right[columns].T
+            np.maximum(block, 0.0, out=block)
+            np.fill_diagonal(block, 0.0)
+            column = np.empty_like(block) if len(others) else block
+            for values in others:
+                np.subtract(values[rows, None], values[columns], out=column)
+                block += np.abs(column, out=column)
             yield rows, columns, block
 
     def width(self, X: np.ndarray, scales: np.ndarray) -> float:
@@ -111,16 +112,23 @@ class Family:
         >>> FAMILIES["laplacian"].pull(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.0], [3.0]]))
         array([6.])
         """
-        if self.absolute:  # |sᵢ - sⱼ| has the logarithmic derivative one
-            pulled = np.zeros(scaled.shape[1])
-            for rows, columns in upper_blocks(len(scaled)):
+        if self.absolute:  # |sᵢ - sⱼ| has the logarithmic derivative one; of two values it is a square over their gap
+            two, pulled = two_values(scaled), np.zeros(scaled.shape[1])
+            pulled[two.which] = 0.5 * two.gaps * self._pull_of_squares(G, two.flags(scaled))
+            for rows, columns in upper_blocks(len(scaled) if not two.which.all() else 0):
                 block = np.triu(G[rows, columns])
                 column = np.empty_like(block)
-                for feature, values in enumerate(scaled.T):
+                for feature in np.flatnonzero(~two.which):
+                    values = scaled[:, feature]
                     np.subtract(values[rows, None], values[columns], out=column)
-                    pulled[feature] += np.vdot(block, np.abs(column, out=column))
-            return 2.0 * pulled
-        # a squared difference two; Σ Gᵢⱼ(sᵢ - sⱼ)² = 2·Σ(rowsum·s²) - 2·sᵀGs
+                    pulled[feature] += 2.0 * np.vdot(block, np.abs(column, out=column))
+            return pulled
+        return self._pull_of_squares(G, scaled)
+
+    @staticmethod
+    def _pull_of_squares(G: np.ndarray, scaled: np.ndarray) -> np.ndarray:
+        """2·Σᵢⱼ Gᵢⱼ(sᵢ - sⱼ)² of every feature: a squared difference has the logarithmic derivative two."""
+        # Σ Gᵢⱼ(sᵢ - sⱼ)² = 2·Σ(rowsum·s²) - 2·sᵀGs
         scaled = np.column_stack([scaled - scaled.mean(axis=0), np.ones(len(scaled), dtype=scaled.dtype)])
         image = half_times(G, scaled)
         return np.asarray(4.0 * (image[:, -1] @ scaled[:, :-1] ** 2 - (scaled * image)[:, :-1].sum(axis=0)))

@@ -78,11 +78,12 @@ def chosen_map(problem: Problem) -> tuple[str, str]:
 
 def _left_out(problem: Problem, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ranked probability scores and squared errors of left-out predictions, in units of the target, for the first rows."""
-    targets, p = problem.targets, problem.X.shape[1]
+    targets = problem.targets
     assert isinstance(targets, NumericTargets)
     judged = Scaler.fit(problem.outputs, problem.weights)
-    rows = Rows(problem.X, judged.forward(problem.outputs), problem.weights).take(order)
-    guide = opened(rows, View(), np.arange(len(rows)), FAMILIES[LEAD], len(rows) / p >= FEWEST_PER_SCALE).guide
+    rows = Rows(problem.X, judged.forward(problem.outputs), problem.weights, groups=problem.rows.groups).take(order)
+    many = len(rows) / rows.n_scales >= FEWEST_PER_SCALE
+    guide = opened(rows, View(), np.arange(len(rows)), FAMILIES[LEAD], many).guide
     errors = guide.fit.errors
     truth = rows.Y[: len(errors)]
     values = truth - errors + np.quantile(errors, QUANTILES)  # a row for every prediction, a column for every residual

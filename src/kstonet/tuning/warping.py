@@ -17,7 +17,16 @@ import numpy as np
 from kstonet.gram.halves import half_times
 from kstonet.gram.kernels.squash import Squash
 from kstonet.tuning.judging import PRIOR, Candidate, Rows
-from kstonet.tuning.relevance_gradient import EDGE, NOWHERE, RIDGE_BOUNDS, SCALE_BOUNDS, SINGLE_FROM, evidence, lowest
+from kstonet.tuning.relevance_gradient import (
+    EDGE,
+    NOWHERE,
+    RIDGE_BOUNDS,
+    SCALE_BOUNDS,
+    SINGLE_FROM,
+    evidence,
+    group_means,
+    lowest,
+)
 from kstonet.tuning.stationary import Family, halves
 from kstonet.tuning.views import View
 
@@ -39,12 +48,14 @@ class Bends:
     weights : ndarray of shape (n,) or None
     family : Family
         A kernel of Euclidean distances.
-    prior_scales : ndarray of shape (p,)
+    prior_scales : ndarray of shape (g,)
         Where log scales stay that the data do not know.
     centres, spreads : ndarray of shape (p,)
         Where the climb starts, and where centres and log spreads stay that the data do not know.
     slopes : ndarray of shape (p,)
         Slope of the bent features at their centres, whatever the spread: at the start they have unit variance.
+    groups : ndarray of int of shape (p,)
+        Features of the same number share a scale.
     """
 
     X: np.ndarray
@@ -55,6 +66,7 @@ class Bends:
     centres: np.ndarray
     spreads: np.ndarray
     slopes: np.ndarray
+    groups: np.ndarray
 
     @cached_property
     def _space(self) -> tuple[np.ndarray, np.ndarray]:
@@ -66,13 +78,13 @@ class Bends:
 
         Parameters
         ----------
-        parameters : ndarray of shape (3p + 1,)
-            Log scales, the log ridge, centres and log spreads.
+        parameters : ndarray of shape (g + 1 + 2p,)
+            Log scales of the groups, the log ridge, centres and log spreads.
         """
-        p = self.X.shape[1]
-        logs, centres, widths = parameters[:p], parameters[p + 1 : 2 * p + 1], parameters[2 * p + 1 :]
+        g = len(self.prior_scales)
+        logs, (centres, widths) = parameters[:g], np.split(parameters[g + 1 :], 2)
         single = self.X.dtype
-        ridge, scales = np.exp(parameters[p]), (np.exp(logs) * self.slopes).astype(single)
+        ridge, scales = np.exp(parameters[g]), (np.exp(logs)[self.groups] * self.slopes).astype(single)
         noise = np.full(len(self.X), ridge, dtype=single) if self.weights is None else ridge / self.weights
         spreads = np.exp(widths).astype(single)
         steps = (self.X - centres.astype(single)) / spreads
@@ -83,20 +95,20 @@ class Bends:
             return NOWHERE, np.zeros_like(parameters)
         value, G = found
         gradient = np.empty_like(parameters)
-        gradient[p] = np.diagonal(G) @ noise
+        gradient[g] = np.diagonal(G) @ noise
         G *= slope
         np.fill_diagonal(G, 0.0)
         seen = bent * scales
         image = half_times(G, np.column_stack([seen, np.ones(len(seen), dtype=single)]))
         pull = 4.0 * (image[:, -1:] * seen - image[:, :-1])  # with respect to what the kernel sees
-        gradient[:p] = (pull * seen).sum(axis=0)
+        gradient[:g] = np.bincount(self.groups, (pull * seen).sum(axis=0))
         pull *= scales
         root = np.sqrt(1.0 + steps * steps)
-        gradient[p + 1 : 2 * p + 1] = -(pull / root).sum(axis=0)
-        gradient[2 * p + 1 :] = (pull * (bent - steps * spreads / root)).sum(axis=0)
+        of_centres, of_widths = -(pull / root).sum(axis=0), (pull * (bent - steps * spreads / root)).sum(axis=0)
+        gradient[g + 1 :] = np.concatenate([of_centres, of_widths])
         away = np.concatenate([PRIOR * (logs - self.prior_scales), centres - self.centres, widths - np.log(self.spreads)])
-        gradient[:p] += PRIOR * away[:p]
-        gradient[p + 1 :] += away[p:]
+        gradient[:g] += PRIOR * away[:g]
+        gradient[g + 1 :] += away[g:]
         return value + 0.5 * float(away @ away), gradient
 
     def climb(self, start: Candidate, possible: np.ndarray) -> np.ndarray:
@@ -107,13 +119,13 @@ class Bends:
         """
         spreads = np.log(self.spreads)
         parts = [
-            (np.log(start.scales), self.prior_scales + SCALE_BOUNDS[0], self.prior_scales + SCALE_BOUNDS[1]),
+            (group_means(np.log(start.scales), self.groups), *(self.prior_scales + bound for bound in SCALE_BOUNDS)),
             ([np.log(np.clip(start.fit.ridge, *RIDGE_BOUNDS))], *([np.log(bound)] for bound in RIDGE_BOUNDS)),
             (self.centres, *(np.where(possible, bound, self.centres) for bound in (self.X.min(axis=0), self.X.max(axis=0)))),
             (spreads, *(np.where(possible, spreads + bound, spreads) for bound in SPREAD_BOUNDS)),
         ]
         at, low, high = (np.concatenate(each) for each in zip(*parts, strict=True))
-        ridge = len(self.centres)
+        ridge = len(self.prior_scales)
         if start.fit.ridge > 0.99 * SINGLE_FROM:
             above = low.copy()
             above[ridge] = np.log(SINGLE_FROM)
@@ -165,16 +177,19 @@ def bent(every: Rows, learn: np.ndarray, start: Candidate) -> tuple[Rows, Candid
     unit = np.arcsinh((every.X - centres) / spreads).std(axis=0)
     slopes = 1.0 / (np.where(unit > 0, unit, 1.0) * spreads)
     weights = None if every.weights is None else every.weights[learn]
-    problem = Bends(every.X[learn], every.Y[learn], weights, start.family, start.centre, centres, spreads, slopes)
+    groups = np.arange(every.X.shape[1]) if every.groups is None else every.groups
+    around = group_means(start.centre, groups)
+    problem = Bends(every.X[learn], every.Y[learn], weights, start.family, around, centres, spreads, slopes, groups)
     found = problem.climb(start, possible)
-    p = len(centres)
-    learned = np.exp(found[2 * p + 1 :])
-    squash = zip(found[p + 1 : 2 * p + 1].tolist(), np.where(possible, learned, np.inf).tolist(), strict=True)
+    g = len(around)
+    middles, widths = np.split(found[g + 1 :], 2)
+    learned = np.exp(widths)
+    squash = zip(middles.tolist(), np.where(possible, learned, np.inf).tolist(), strict=True)
     view = View.drawn_in(every.X, tuple(squash))
     seen = every.seen_as(view)
     steep = np.where(possible, slopes * learned * view.units, 1.0)
-    fit = replace(start.fit, ridge=float(np.exp(found[p])))
-    return seen, replace(start, scales=np.exp(found[:p]) * steep, fit=fit, view=seen.view)
+    fit = replace(start.fit, ridge=float(np.exp(found[g])))
+    return seen, replace(start, scales=np.exp(found[:g])[groups] * steep, fit=fit, view=seen.view)
 
 
 def _start(X: np.ndarray, squash: Squash | None) -> tuple[np.ndarray, np.ndarray]:

@@ -152,8 +152,11 @@ class IntervalCalibration:
         as those of the part are when it is hidden.
         """
         n, loop = len(end.outputs), (end.inputs, end.outputs, end.settings, end.weights)
-        part = rows = part_of_many(n)
-        predicted = cross_fitted(end.states[-1], *loop, run=end.run, part=part)[part]
+        predicted = None if end.predicted is None else end.predicted(end.run)
+        part = rows = part_of_many(n) if predicted is None else np.flatnonzero(~np.isnan(predicted).any(axis=1))
+        if predicted is None:
+            predicted = cross_fitted(end.states[-1], *loop, run=end.run, part=part)
+        predicted = predicted[part]
         if _leaves_out_singly(end.states[-1].network.first, n):
             rows = left_out_rows(n, part)
             moments = left_out_moments(uncertainty, end.states, end.inputs, rows)
