@@ -122,7 +122,7 @@ def test_intervals_cover_where_hardly_anything_can_be_predicted(slope):
 
 
 def test_intervals_cover_where_features_are_many():
-    """95 % intervals of the first call: coverage averaged over 24 tables (8 in CI) of 700 rows and 60 features at 2,000 new rows.
+    """95 % intervals of the first call: coverage averaged over 24 tables (8 in CI) of 700 rows and 60 features.
 
     Over tables the coverage has a standard deviation of 0.018, its mean one of 0.0065 in CI, and the mean of 16 was 0.953: the
     bounds are three of these and a bias of 0.005. Before the choice was made again without some of the rows, 92 % were covered,
