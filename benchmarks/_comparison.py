@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import multiprocessing
 import os
 import resource
 import shlex
@@ -148,6 +149,21 @@ def run_all(script: Path, parts: Iterable[Record], results: Results, data: str |
         print(f"[{position}/{len(parts)}] {name}: {record.get('failed', shown)}", flush=True)
         for text in record.get("warnings", ()):
             print(f"    {text}", flush=True)
+
+
+def run_tables(
+    script: Path, measure: Callable[[Path, Record], Record], parts: Iterable[tuple[Path, Record]], results: Results, jobs: int
+) -> None:
+    """Measure the parts of tables in folders that the file does not have, so many at a time."""
+    os.environ |= ONE_THREAD
+    todo = [(folder, part) for folder, part in parts if key_of(part) not in results.records]
+    results.describe(script.name)
+    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=20) as pool:
+        waiting = [pool.apply_async(measure, each) for each in todo]
+        for position, each in enumerate(waiting, start=1):
+            record = each.get()
+            results.add(record)
+            print(f"[{position}/{len(todo)}] {' '.join(map(str, key_of(record)))}", record.get("failed", ""), flush=True)
 
 
 def mean(values: Sequence[float]) -> float:

@@ -23,8 +23,6 @@ How it is measured
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import os
 import warnings
 import zlib
 from pathlib import Path
@@ -33,15 +31,14 @@ import numpy as np
 from sklearn.metrics import log_loss
 
 from _comparison import (
-    ONE_THREAD,
     Record,
     Results,
     geometric_mean,
-    key_of,
     mean,
     median,
     missing_package,
     opening,
+    run_tables,
     table,
     timed_fit,
 )
@@ -148,19 +145,7 @@ def main() -> None:
     if missing_package("catboost"):
         models = [name for name in models if not name.startswith("CatBoost")]
     if given.tables:
-        os.environ |= ONE_THREAD
-        todo = [
-            (folder, part)
-            for folder, part in parts_of(Path(given.tables), given.sizes, models)
-            if key_of(part) not in results.records
-        ]
-        results.describe(Path(__file__).name)
-        with multiprocessing.get_context("spawn").Pool(given.jobs, maxtasksperchild=50) as pool:
-            waiting = [pool.apply_async(measure, each) for each in todo]
-            for position, each in enumerate(waiting, start=1):
-                record = each.get()
-                results.add(record)
-                print(f"[{position}/{len(todo)}] {' '.join(map(str, key_of(record)))}", record.get("failed", ""), flush=True)
+        run_tables(Path(__file__), measure, parts_of(Path(given.tables), given.sizes, models), results, given.jobs)
     write_whole(Path(given.out).with_suffix(".md"), page(results))
 
 

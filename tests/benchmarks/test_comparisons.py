@@ -138,3 +138,28 @@ def test_many_tables(script, tmp_path):
     page = many.page(results)
     assert "| kstonet | 1 | 0." in page
     assert "| SVC tuned | 1 | 1.000 |" in page
+
+
+def test_data_frames(script, tmp_path):
+    frames, comparison = script("data_frames"), script("_comparison")
+    rng = np.random.default_rng(0)
+    colours, x = rng.choice(["red", "blue", ""], 200), rng.normal(size=200)
+    for kind, y in (("reg", x + (colours == "red")), ("cls", np.where(x > 0, "yes", "no"))):
+        (tmp_path / kind).mkdir()
+        np.savez(tmp_path / kind / "table.npz", x=np.where(x > 1.5, np.nan, x), colour=colours, large=x > 1, y=y)
+    X, y, X_test, _ = frames.load(tmp_path / "reg" / "table.npz", 100)
+    assert (len(X), len(X_test)) == (100, 100)
+    assert X["colour"].isna().any()
+    assert list(X) == ["x", "colour", "large"]
+    parts = frames.parts_of(tmp_path, [80, 300], ["kstonet", "HistGradientBoosting"])
+    assert [(part["set"], part["n"]) for _, part in parts[:4]] == [("cls/table", 300)] * 2 + [("reg/table", 300)] * 2
+    results = comparison.Results(tmp_path / "frames.json")
+    comparison.run_tables(tmp_path / "script.py", frames.measure, parts[:1], results, 1)
+    for folder, part in parts[1:4]:
+        results.add(frames.measure(folder, part))
+    assert not [record for record in results.records.values() if "failed" in record or not 0 <= record["error"] < 0.9]
+    for record in list(results.records.values()):
+        results.add(record | {"model": "CatBoost"})
+    page = frames.page(results)
+    assert "## Regressions, up to 300 training rows" in page
+    assert "| kstonet | 1 |" in page
