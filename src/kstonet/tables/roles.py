@@ -63,10 +63,10 @@ def category_blocks(X: np.ndarray, among: np.ndarray | None = None) -> list[slic
     some = np.flatnonzero(zero_or_one)
     if not n or len(some) < 2:
         return []
-    zero_or_one[some] = _zero_or_one(X[:, some])
-    ones = np.zeros(p + 1)
-    ones[some] = X[:, some].sum(axis=0)
-    ones[~zero_or_one] = n + 1.0  # no block goes beyond
+    ones = np.full(p + 1, n + 1.0)  # no block goes beyond a column of other numbers
+    for column in some:  # one after the other: together they may be most of the table
+        if _zero_or_one(X[:, column]):
+            ones[column] = X[:, column].sum()
     total = np.concatenate([[0.0], np.cumsum(ones)])
     blocks, start = [], 0
     while start < p:
