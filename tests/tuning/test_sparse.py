@@ -34,6 +34,13 @@ def test_features_that_matter_are_found(name, weighted):
     np.testing.assert_array_equal(believed.scales, found.scales)
 
 
+def test_features_of_a_group_share_their_relevance():
+    rows = among_others(120, 60)
+    groups = np.maximum(np.arange(60) - 1, 0)  # the first two
+    found = relevant(Rows(rows.X, rows.Y, None, groups=groups), FAMILIES["matern32"])
+    assert found.scales[0] == found.scales[1] > found.scales[2:].max()
+
+
 def test_features_that_do_not_matter_are_left_alone():
     """Two standard errors by chance: about one in forty of tables without any signal; three of 30 come in 4 % of runs."""
     believed = 0

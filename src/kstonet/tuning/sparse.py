@@ -18,6 +18,7 @@ import numpy as np
 
 from kstonet.tuning.directions import gradients
 from kstonet.tuning.judging import Candidate, Rows
+from kstonet.tuning.relevance_gradient import group_means
 from kstonet.tuning.spread import spread_order
 from kstonet.tuning.stationary import Family
 
@@ -67,10 +68,12 @@ def relevant(rows: Rows, family: Family, like: Candidate | None = None) -> Candi
 
 
 def _sizes(rows: Rows, candidate: Candidate) -> np.ndarray | None:
-    """Root mean squares of the gradients of a regression, by feature; None where they vanish."""
+    """Root mean squares of the gradients of a regression, by feature or group of features; None where they vanish."""
     total = np.zeros(rows.X.shape[1])
     for each in gradients(rows, candidate):
         total += (each**2 if rows.weights is None else each**2 * rows.weights[:, None]).sum(axis=0)
+    if rows.groups is not None:
+        total = group_means(total, rows.groups)[rows.groups]
     return np.sqrt(total) if total.max() > 0.0 else None
 
 
@@ -93,15 +96,9 @@ def honestly_relevant(rows: Rows, family: Family, like: Candidate | None = None)
         plain = learn.best_width(family, like)
         found = relevant(learn, family, like)
         with_relevance, without = (judge.with_best_ridge(one) for one in (found, plain))
-        gains.append(_losses(without) - _losses(with_relevance))
+        gains.append((without.fit.errors**2 - with_relevance.fit.errors**2).mean(axis=1))
     gain = np.concatenate(gains)
     if not gain.mean() > SURELY * gain.std() / np.sqrt(len(gain)):
         return None
     found = relevant(rows, family, like)
     return None if found.relevance == "none" else found
-
-
-def _losses(candidate: Candidate) -> np.ndarray:
-    """Of every row, left out."""
-    fit = candidate.fit
-    return (fit.errors**2).mean(axis=1) if fit.losses is None else fit.losses
