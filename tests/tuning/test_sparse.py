@@ -6,7 +6,7 @@ from sklearn.datasets import make_friedman1
 
 from kstonet import KStoNetRegressor
 from kstonet.tuning.judging import Rows
-from kstonet.tuning.sparse import honestly_relevant, relevant
+from kstonet.tuning.sparse import relevant, relevant_out_of_sample
 from kstonet.tuning.stationary import FAMILIES
 
 
@@ -30,7 +30,7 @@ def test_features_that_matter_are_found(name, weighted):
     assert found.score < 0.7 * plain.score
     assert np.median(found.scales) < 0.1 * found.scales[1]
     assert rows.judge(found).score == pytest.approx(found.score, rel=1e-2)  # the scales are those of the rows themselves
-    believed = honestly_relevant(rows, FAMILIES[name])
+    believed = relevant_out_of_sample(rows, FAMILIES[name])
     np.testing.assert_array_equal(believed.scales, found.scales)
 
 
@@ -47,7 +47,7 @@ def test_features_that_do_not_matter_are_left_alone():
     for seed in range(30):
         rng = np.random.default_rng(seed)
         believed += (
-            honestly_relevant(Rows(rng.normal(size=(60, 30)), rng.normal(size=(60, 1)), None), FAMILIES["rbf"]) is not None
+            relevant_out_of_sample(Rows(rng.normal(size=(60, 30)), rng.normal(size=(60, 1)), None), FAMILIES["rbf"]) is not None
         )
     assert believed <= 3
 
@@ -55,7 +55,7 @@ def test_features_that_do_not_matter_are_left_alone():
 def test_a_constant_target_has_no_gradients():
     rows = Rows(np.random.default_rng(0).normal(size=(30, 10)), np.zeros((30, 1)), None)
     assert relevant(rows, FAMILIES["rbf"]).relevance == "none"
-    assert honestly_relevant(rows, FAMILIES["rbf"]) is None
+    assert relevant_out_of_sample(rows, FAMILIES["rbf"]) is None
 
 
 def test_a_first_call_finds_five_features_among_a_hundred():

@@ -38,7 +38,7 @@ from kstonet.tuning.heavy_tails import heavy_tails, telling
 from kstonet.tuning.judging import Candidate, Rows, best_of_families
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import ridge_fit
-from kstonet.tuning.sparse import honestly_relevant
+from kstonet.tuning.sparse import relevant_out_of_sample
 from kstonet.tuning.spread import spread_order
 from kstonet.tuning.stacking import greedy_stack
 from kstonet.tuning.stationary import FAMILIES, Family
@@ -204,7 +204,7 @@ def automatic_choice(
     sparse: list[Candidate] = []
     if loss is None and per_scale < SAFE_PER_SCALE:
         euclidean = [one for one in plain if not one.family.absolute]
-        sparse = each(lambda one: honestly_relevant(more, one.family, one), euclidean[:LAST])
+        sparse = each(lambda one: relevant_out_of_sample(more, one.family, one), euclidean[:LAST])
     finalists = best_of_families([*learned, *plain, *sparse])
     plenty = thorough or n >= PLENTY_PER_SCALE * (scales + 1)
     enough = n >= ENOUGH_ROWS or n >= ENOUGH_PER_SCALE * (scales + 1) or (all_families and n > FEW_ROWS)

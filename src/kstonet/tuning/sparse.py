@@ -77,7 +77,7 @@ def _sizes(rows: Rows, candidate: Candidate) -> np.ndarray | None:
     return np.sqrt(total) if total.max() > 0.0 else None
 
 
-def honestly_relevant(rows: Rows, family: Family, like: Candidate | None = None) -> Candidate | None:
+def relevant_out_of_sample(rows: Rows, family: Family, like: Candidate | None = None) -> Candidate | None:
     """The same where relevance learned from one half of the rows lowers the left-out error of the other half; else None.
 
     Parameters
