@@ -24,7 +24,8 @@ def test_features_that_matter_are_found(name, weighted):
     rows = among_others(120, 60)
     if weighted:
         rows = Rows(rows.X, rows.Y, np.random.default_rng(1).uniform(0.5, 2.0, size=120))
-    found, plain = relevant(rows, FAMILIES[name]), rows.best_width(FAMILIES[name])
+    plain = rows.best_width(FAMILIES[name])
+    found = relevant(rows, plain)
     assert found.relevance == "gradients"
     assert set(np.argsort(found.scales)[-2:]) == {0, 1}
     assert found.score < 0.7 * plain.score
@@ -37,7 +38,8 @@ def test_features_that_matter_are_found(name, weighted):
 def test_features_of_a_group_share_their_relevance():
     rows = among_others(120, 60)
     groups = np.maximum(np.arange(60) - 1, 0)  # the first two
-    found = relevant(Rows(rows.X, rows.Y, None, groups=groups), FAMILIES["matern32"])
+    together = Rows(rows.X, rows.Y, None, groups=groups)
+    found = relevant(together, together.best_width(FAMILIES["matern32"]))
     assert found.scales[0] == found.scales[1] > found.scales[2:].max()
 
 
@@ -54,7 +56,7 @@ def test_features_that_do_not_matter_are_left_alone():
 
 def test_a_constant_target_has_no_gradients():
     rows = Rows(np.random.default_rng(0).normal(size=(30, 10)), np.zeros((30, 1)), None)
-    assert relevant(rows, FAMILIES["rbf"]).relevance == "none"
+    assert relevant(rows, rows.best_width(FAMILIES["rbf"])).relevance == "none"
     assert relevant_out_of_sample(rows, FAMILIES["rbf"]) is None
 
 

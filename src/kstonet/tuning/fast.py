@@ -166,11 +166,10 @@ def _kernels(problem: Problem, columns: np.ndarray, given: dict[str, Any], thoro
     if _has_free_widths(given):
         loss = _log_loss(problem, columns)
         options: dict[str, Any] = {"loss": loss, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
-        options["groups"] = problem.rows.groups
         classes = isinstance(problem.targets, ClassTargets)
         options |= {"together": kernels_together(problem.grams, classes=classes, thorough=thorough), "directions": not classes}
         options["worth"] = 0.0 if len(problem.X) <= MANY_KERNELS_UP_TO else WORTH
-        found = automatic_choice(problem.X, columns, problem.weights, **options)
+        found = automatic_choice(problem.X, columns, problem.weights, groups=problem.rows.groups, **options)
         if loss is not None:
             found = with_shared_unit(problem, columns, loss, found, names)
         return _at_density(found, problem, columns, n_jobs, widths=True)

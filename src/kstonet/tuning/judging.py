@@ -101,10 +101,8 @@ class Rows:
 
     def take(self, rows: np.ndarray) -> Rows:
         """Some of these."""
-        weights, loss = (
-            None if self.weights is None else self.weights[rows],
-            None if self.loss is None else self.loss.take(rows),
-        )
+        weights = None if self.weights is None else self.weights[rows]
+        loss = None if self.loss is None else self.loss.take(rows)
         return replace(self, X=self.X[rows], Y=self.Y[rows], weights=weights, loss=loss)
 
     def multiplied(self, unit: np.ndarray) -> Rows:

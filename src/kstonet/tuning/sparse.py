@@ -27,16 +27,14 @@ SMALLEST = 1e-3  # relevance over the largest: no feature is lost altogether
 SURELY = 2.0  # standard errors by which relevance learned from other rows has to lower the error
 
 
-def relevant(rows: Rows, family: Family, like: Candidate | None = None) -> Candidate:
+def relevant(rows: Rows, plain: Candidate) -> Candidate:
     """A kernel with a relevance of every feature, of the round with the smallest leave-one-out error.
 
     Parameters
     ----------
     rows : Rows
-    family : Family
-        A family of kernels of Euclidean distances.
-    like : Candidate, optional
-        With one width for all features, from which the first search of a width starts.
+    plain : Candidate
+        A kernel of Euclidean distances with one width for all features, of these rows.
 
     Returns
     -------
@@ -48,18 +46,19 @@ def relevant(rows: Rows, family: Family, like: Candidate | None = None) -> Candi
     >>> import numpy as np
     >>> from kstonet.tuning.stationary import FAMILIES
     >>> X = np.random.default_rng(0).normal(size=(60, 40))
-    >>> found = relevant(Rows(X, np.sin(X[:, :1]), None), FAMILIES["matern32"])
+    >>> rows = Rows(X, np.sin(X[:, :1]), None)
+    >>> found = relevant(rows, rows.best_width(FAMILIES["matern32"]))
     >>> bool(found.scales[0] > 3 * found.scales[1:].max())  # the other features do nothing
     True
     """
-    best = one = rows.best_width(family, like)
+    best = one = plain
     for _ in range(ROUNDS):
         slopes = _sizes(rows, best)
         if slopes is None:
             break
         unit = np.maximum(slopes / slopes.max(), SMALLEST)
         unit /= np.sqrt(np.mean(unit**2))
-        one = rows.multiplied(unit).best_width(family, one)
+        one = rows.multiplied(unit).best_width(plain.family, one)
         if one.score >= best.score:
             break
         scales = one.scales * unit
@@ -82,8 +81,11 @@ def relevant_out_of_sample(rows: Rows, family: Family, like: Candidate | None = 
 
     Parameters
     ----------
-    rows, family, like
-        As in :func:`relevant`.
+    rows : Rows
+    family : Family
+        A family of kernels of Euclidean distances.
+    like : Candidate, optional
+        With one width for all features, from which the first search of a width starts.
 
     Returns
     -------
@@ -94,11 +96,11 @@ def relevant_out_of_sample(rows: Rows, family: Family, like: Candidate | None = 
     gains = []
     for learn, judge in (halves, halves[::-1]):
         plain = learn.best_width(family, like)
-        found = relevant(learn, family, like)
+        found = relevant(learn, plain)
         with_relevance, without = (judge.with_best_ridge(one) for one in (found, plain))
         gains.append((without.fit.errors**2 - with_relevance.fit.errors**2).mean(axis=1))
     gain = np.concatenate(gains)
     if not gain.mean() > SURELY * gain.std() / np.sqrt(len(gain)):
         return None
-    found = relevant(rows, family, like)
+    found = relevant(rows, rows.best_width(family, like))
     return None if found.relevance == "none" else found
