@@ -163,3 +163,22 @@ def test_data_frames(script, tmp_path):
     page = frames.page(results)
     assert "## Regressions, up to 300 training rows" in page
     assert "| kstonet | 1 |" in page
+
+
+def test_missing_values(script, folder, tmp_path):
+    missing, comparison = script("missing_values"), script("_comparison")
+    X, _, _, _ = missing.load(Path(folder) / "waves" / "data.npz", "30 % at random", 0)
+    assert 0.2 < np.isnan(X).mean() < 0.4
+    X, _, X_test, _ = missing.load(Path(folder) / "waves" / "data.npz", "the largest", 0)
+    np.testing.assert_allclose(np.isnan(np.vstack([X, X_test])).mean(axis=0), [0.2, 0.0, 0.2], atol=0.01)
+    results = comparison.Results(tmp_path / "missing.json")
+    for model in ("kstonet", "kstonet, medians", "HistGradientBoosting"):
+        record = missing.measure(Path(folder), {"set": "waves, 10 % at random", "n": 1000, "fold": 0, "model": model})
+        assert record["rows"] == 80
+        assert 0 < record["error"] < 1.1
+        results.add(record)
+    results.add(record | {"model": "CatBoost"})
+    assert not results.records["waves, 10 % at random", 1000, 0, "kstonet, medians"]["expected"]
+    page = missing.page(results)
+    assert "## Missing: 10 % at random" in page
+    assert "| waves | " in page

@@ -1,5 +1,6 @@
 """The commands, in this process: what they write is what the library says, and every refusal is one sentence."""
 
+import io
 import json
 import re
 import warnings
@@ -209,10 +210,7 @@ def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
     message = run(*fit, code=2).stderr
     lines = message.splitlines()
     assert lines[0] == "Error: 2 columns cannot be used as they are:"
-    assert (
-        lines[1]
-        == "  column 'area' misses values in rows 3, 6; --impute fills in the median, and puts missing categories aside."
-    )
+    assert lines[1] == "  column 'area' misses values in rows 3, 6; --impute fills them in, and puts missing categories aside."
     assert lines[2].startswith("  column 'city' misses values in row 8;")
     assert lines[3].endswith(" --impute")
     assert not (tmp_path / "m.kstonet").exists()
@@ -220,6 +218,21 @@ def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
     new = "city,balcony,area,heat\n,,,\n"
     assert len(run("predict", tmp_path / "m.kstonet", "-", stdin=new).stdout.splitlines()) == 2
     assert f"{flats['area'].median():g}" in run("info", tmp_path / "m.kstonet").stdout
+
+
+def test_numbers_are_expected_from_others_on_request(run, tmp_path, flats):
+    flats["square feet"] = 10.76 * flats["area"]
+    flats.loc[::3, "area"] = None
+    flats.to_csv(tmp_path / "flats.csv", index=False)
+    path = tmp_path / "m.kstonet"
+    run("fit", tmp_path / "flats.csv", "-t", "price", "--impute", "--tuning", "none", "--max-iter", 2, "-o", path)
+    assert "expected from the others" in run("info", path).stdout
+    known = flats.assign(area=flats["square feet"] / 10.76)
+    for name, table in {"known": known, "missing": known.assign(area=None)}.items():
+        table.drop(columns="price").to_csv(tmp_path / f"{name}.csv", index=False)
+    written = [run("predict", path, tmp_path / f"{name}.csv").stdout for name in ("known", "missing")]
+    means = [pd.read_csv(io.StringIO(text))["mean"] for text in written]
+    assert np.corrcoef(means)[0, 1] > 0.99
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from kstonet import (
     StoNetRegressor,
 )
 from kstonet.tables import InputError
-from kstonet.tables.encoding import TableEncoding, weighted_median
-from kstonet.tuning.indicators import chosen_indicators
+from kstonet.tables.encoding import TableEncoding, columns_of_numbers, weighted_median
+from kstonet.tuning.missing import chosen_encoding
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -200,7 +200,8 @@ def test_all_indicators_stay_where_they_help_together():
         for why, missing in {"what they are": x > 0.8, "chance": rng.random(x.shape) < 0.2}.items():
             X = np.where(missing, np.nan, x)
             encoding = TableEncoding.of_numbers(X)
-            kept[why] += len(chosen_indicators(encoding, encoding.encode_numbers(X), y[:, None]).special)
+            matrix = encoding.encode_numbers(X)
+            kept[why] += len(chosen_encoding(encoding, columns_of_numbers(X), matrix, y[:, None]).special)
     assert kept["what they are"] >= 45  # of 50
     assert kept["chance"] <= 5
 

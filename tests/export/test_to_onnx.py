@@ -194,6 +194,35 @@ def test_missing_values_are_replaced_as_in_predict(where: str, tmp_path: Path) -
     assert_predicts(model, exported(model, tmp_path), new)
 
 
+@pytest.mark.parametrize("categories", [False, True], ids=["numbers", "categories"])
+def test_numbers_are_expected_as_in_predict(tmp_path: Path, categories: bool) -> None:
+    """Every number is there twice, so that one tells the other where that is missing; the category tells of both."""
+    pandas = pytest.importorskip("pandas")
+    X, Y, new = problem(60, 2, standard=True)
+    rng = np.random.default_rng(0)
+
+    def table(X: np.ndarray) -> Any:
+        holes = np.hstack([X, X + 0.1 * rng.normal(size=X.shape)])
+        holes[rng.random(holes.shape) < 0.2] = np.nan
+        frame = pandas.DataFrame(holes, columns=list("abcd"))
+        frame["yes"] = X[:, 0] > 0
+        return frame.assign(sign=np.where(X[:, 0] > 0, "plus", "minus")) if categories else frame.astype(np.float64)
+
+    train, test = table(X), table(new)
+    test.loc[0, list("abcd")] = np.nan
+    model = KStoNetRegressor((2,), tuning="none", **FAST).fit(train, Y[:, 0])
+    assert model.encoding_.expected is not None
+    session = exported(model, tmp_path, dtype="float64")
+    if categories:
+        numbers, texts = test.drop(columns="sign").to_numpy(dtype=np.float64), test[["sign"]].to_numpy(dtype=object)
+        mean, std = session.run(["mean", "std"], {"X": numbers, "categories": texts})
+        expected = model.predict(test, return_std=True)
+        np.testing.assert_allclose(mean, expected[0], rtol=1e-9)
+        np.testing.assert_allclose(std, expected[1], rtol=1e-7)
+    else:
+        assert_predicts(model, exported(model, tmp_path), test.to_numpy())
+
+
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
 def test_categories_are_an_input_of_text(tmp_path: Path, missing: bool) -> None:
     pandas = pytest.importorskip("pandas")

@@ -14,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
-from model_files import LABELS, NEW, X, Y, quick
+from model_files import HOLES, LABELS, NEW, X, Y, quick
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
@@ -110,6 +110,7 @@ def models() -> list[Any]:
                 kernel=[Exponential((1.0, 2.0, 3.0)), "linear", Tanimoto(origin=(1.0, 2.0, 3.0))],
                 residuals=None,
             ).fit(X, Y[:, 0]),
+            quick(KStoNetRegressor, residuals=None, tuning="none").fit(HOLES, Y[:, 0]),
             quick(KStoNetRegressor, **RIDGE, residuals="local").fit(MANY, MANY[:, 0] + SKEWED * np.exp(MANY[:, 1])),
             _of_dates(),
             make_pipeline(

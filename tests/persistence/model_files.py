@@ -17,6 +17,8 @@ LABELS = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
 NEW = RNG.normal(size=(7, 3))
 GRAM, NEW_GRAM = (np.exp(-0.3 * ((A[:, None] - X) ** 2).sum(axis=2)) for A in (X, NEW))
 SHORT = {"max_iter": 3, "n_average": 2, "n_imputation_steps": 3, "random_state": 0}
+HOLES = np.column_stack([X, X + 0.05 * RNG.normal(size=(36, 3))])  # every number twice, so that one tells the other
+HOLES[RNG.random((36, 6)) < 0.2] = np.nan
 
 
 def quick(cls, **parameters):
@@ -53,6 +55,7 @@ CASES = {
         quick(KStoNetRegressor, standardize=False, warm_start=True, residuals="loo"), framed(X), Y, framed(NEW), NO,
     ),
     "root of the target": (quick(KStoNetRegressor, target_transform="sqrt"), X, Y[:, 0] + 2.0, NEW, ROWS),
+    "numbers expected": (quick(KStoNetRegressor), HOLES, Y[:, 0], HOLES[::5], NO),
     "classes": (quick(KStoNetClassifier), X, LABELS, NEW, SELF),
     "two classes": (quick(KStoNetClassifier, penalty="mcp", residuals="loo"), X, X[:, 0] > 0, NEW, ROWS),
     "float classes": (quick(KStoNetClassifier, residuals="training"), X, np.where(X[:, 1] > 0, 2.0, -1.0), NEW, NO),

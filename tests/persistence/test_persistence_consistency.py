@@ -4,9 +4,9 @@ import contextlib
 
 import numpy as np
 import pytest
-from model_files import X, assert_same, forged, join, split, without_leftovers
+from model_files import HOLES, X, Y, assert_same, forged, join, split, without_leftovers
 
-from kstonet import KStoNetClassifier
+from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.persistence import ModelFileError, load, save
 
 
@@ -132,6 +132,36 @@ def test_contradictions_of_a_classifiers_calibration_are_found(message, stored_c
     forged(path, CALIBRATION_FORGERIES[message])
     with pytest.raises(ModelFileError, match=message):
         load(path)
+
+
+def expected_values(field, change):
+    """Change an array of what is expected of missing numbers."""
+
+    def forge(description, tensors):
+        name = record(description["attributes"]["encoding_"], "expected")[field]["tensor"][0]
+        tensors[name] = change(tensors[name])
+
+    return forge
+
+
+FORGERIES_OF_EXPECTED_VALUES = {
+    "values are expected of columns that X does not have": expected_values("columns", lambda old: old + 1),
+    "values of a column are expected twice": expected_values("columns", lambda old: old // 2),
+    "partial correlations are not symmetric": expected_values("partial", lambda old: 2.0 * old),
+    "partial correlations are not positive definite": expected_values("partial", lambda old: 7.0 * old - 6.0 * np.eye(6)),
+    "ExpectedValues.partial has not the shape": expected_values("partial", lambda old: old[:-1]),
+    "ExpectedValues.scale": expected_values("scale", lambda old: 0.0 * old),
+}
+
+
+@pytest.mark.parametrize("message", FORGERIES_OF_EXPECTED_VALUES)
+def test_contradictions_of_what_is_expected_of_missing_numbers_are_found(message, tmp_path):
+    model = KStoNetRegressor(tuning="none", max_iter=2, residuals=None, random_state=0).fit(HOLES, Y[:, 0])
+    assert model.encoding_.expected is not None
+    save(model, tmp_path / "m.kstonet")
+    forged(tmp_path / "m.kstonet", FORGERIES_OF_EXPECTED_VALUES[message])
+    with pytest.raises(ModelFileError, match=message):
+        load(tmp_path / "m.kstonet")
 
 
 def test_indices_out_of_range_are_found(stored, fitted, tmp_path):

@@ -21,7 +21,7 @@ from kstonet.cli.training import ChosenValues, choice_of, plain
 from kstonet.estimators.display import INTERVALS
 from kstonet.persistence import read_metadata
 from kstonet.tables import TableEncoder
-from kstonet.tables.columns import CATEGORY
+from kstonet.tables.columns import CATEGORY, NUMBER
 from kstonet.tuning.summary import chosen_words
 
 
@@ -49,7 +49,7 @@ def info(
             "tuned": plain(chosen.values) or None,
             "tuning_reason": chosen.reason,
         } | {name: metadata.get(name) for name in ("target", "training", "held_out", "table")}
-        output.result(values, _shown(values, chosen))
+        output.result(values, _shown(values, chosen, loaded))
 
 
 def _changed(model: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _changed(model: Any) -> dict[str, Any]:
     return {name: value for name, value in model.get_params(deep=False).items() if plain(value) != plain(defaults[name])}
 
 
-def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
+def _shown(values: dict[str, Any], chosen: ChosenValues, model: Any) -> Group:
     target, training, held_out = (values[name] or {} for name in ("target", "training", "held_out"))
     lines = {
         "File": f"{values['file']} ({readable_bytes(values['bytes'])})",
@@ -83,7 +83,7 @@ def _shown(values: dict[str, Any], chosen: ChosenValues) -> Group:
     }
     parts: list[Any] = [grid({name: line for name, line in lines.items() if line is not None})]
     if values["table"]:
-        parts += ["", _columns(TableEncoder.from_dict(values["table"]))]
+        parts += ["", _columns(TableEncoder.from_dict(values["table"]), model.encoding_.expected is not None)]
     return Group(*parts)
 
 
@@ -102,11 +102,13 @@ def _support(values: dict[str, Any], chosen: ChosenValues) -> int | None:
     return values["support_vectors"] if isinstance(values["support_vectors"], int) and not squared else None
 
 
-def _columns(encoder: TableEncoder) -> Table:
+def _columns(encoder: TableEncoder, expecting: bool) -> Table:
     table = titled("Columns", "column", "holds", "categories", "if missing")
     for column in encoder.columns_:
         kind = {CATEGORY: "categories"}.get(column.kind, f"{column.kind}s")
         fill = "refused" if column.fill is None else f"{column.fill:g}" if isinstance(column.fill, float) else column.fill
+        if expecting and column.kind == NUMBER:
+            fill = "expected from the others"
         table.add_row(Text(column.name), kind, Text(some(column.categories, 8)), Text(fill))
     return table
 

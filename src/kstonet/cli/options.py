@@ -79,7 +79,7 @@ CategoricalOption = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Treat the numbers of a column as categories; may be repeated.")
 ]
 ImputeOption = Annotated[
-    bool, typer.Option("--impute", help="Accept missing values: numbers become the median, categories one of their own.")
+    bool, typer.Option("--impute", help="Accept missing values: numbers are filled in, missing categories one of their own.")
 ]
 DatesOption = Annotated[
     list[str] | None,

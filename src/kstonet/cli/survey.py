@@ -16,7 +16,6 @@ from kstonet.tables.columns import CATEGORY, texts
 from kstonet.tables.dates import is_dates
 from kstonet.tables.frames import columns_of
 
-FILLED = "median, and puts missing categories aside"
 DISTINCT = 0.95  # share of different whole numbers from which a column named like a key is one
 WHOLE = re.compile(r"\d+(\.0)?")
 KEYS = ("id", "key", "index", "no", "nr", "number", "uuid", "code", "row")
@@ -70,7 +69,7 @@ def survey(features: pd.DataFrame, *, impute: bool, categorical: list[str]) -> S
     >>> import pandas as pd
     >>> found = survey(pd.DataFrame({"a": ["1", None, "2"], "b": ["x"] * 3}), impute=False, categorical=[])
     >>> found.problems
-    ["column 'a' misses values in row 1; --impute fills in the median, and puts missing categories aside."]
+    ["column 'a' misses values in row 1; --impute fills them in, and puts missing categories aside."]
     >>> found.options, found.remarks
     (['--impute'], ["column 'b' has the same value, 'x', in all rows and tells nothing."])
     """
@@ -78,7 +77,9 @@ def survey(features: pd.DataFrame, *, impute: bool, categorical: list[str]) -> S
     for read in columns_of(features):
         name, gone = read.name, read.where(read.missing)
         if 0 < len(gone) < len(features) and not impute:
-            found.problems.append(f"column {name!r} misses values in {rows(gone)}; --impute fills in the {FILLED}.")
+            found.problems.append(
+                f"column {name!r} misses values in {rows(gone)}; --impute fills them in, and puts missing categories aside."
+            )
             found.options += [] if "--impute" in found.options else ["--impute"]
         try:
             with warnings.catch_warnings():

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_X_y, validate_data
 from kstonet._words import readable_bytes
 from kstonet.estimators.weights import validated_weights
 from kstonet.gram.memory import available_memory
-from kstonet.tables.encoding import TableEncoding
+from kstonet.tables.encoding import TableEncoding, columns_of_numbers
 from kstonet.tables.frames import columns_of, object_table
 from kstonet.tables.roles import Roles
-from kstonet.tuning.indicators import chosen_indicators
+from kstonet.tuning.missing import chosen_encoding
 
 BYTES = 8  # of a number
 
@@ -61,6 +61,7 @@ class TableInputMixin:
             weights = validated_weights(sample_weight, X)
             encoding = TableEncoding.of_numbers(X, weights, getattr(self, "feature_names_in_", None))
             matrix = encoding.encode_numbers(X)
+            columns = columns_of_numbers(X)
         else:
             validate_data(self, table, skip_check_array=True)
             columns, weights = columns_of(table), validated_weights(sample_weight, table)
@@ -72,8 +73,10 @@ class TableInputMixin:
             raise ValueError("X holds no values: all of them are missing in all columns of the training rows.")
         self.encoding_ = encoding
         if encoding.special:
-            self.encoding_ = chosen_indicators(encoding, matrix, _columns(y, is_classifier(self)), weights)
+            self.encoding_ = chosen_encoding(encoding, columns, matrix, _columns(y, is_classifier(self)), weights)
             matrix = np.ascontiguousarray(matrix[:, encoding.kept(self.encoding_)])
+            if self.encoding_.expected is not None:
+                matrix = self.encoding_.complete(matrix, columns)
         return matrix, y
 
     def _read(self, X: Any) -> np.ndarray:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from kstonet._words import quoted
-from kstonet.onnx_export.graph import Graph, Value, op
-from kstonet.tables.columns import CATEGORY
+from kstonet.onnx_export.graph import Graph, Value, op, product
+from kstonet.tables.columns import CATEGORY, NUMBER
 from kstonet.tables.encoding import EMPTY, ColumnEncoding, TableEncoding
+from kstonet.tables.expected import STEPS, TINY
 
 
 def categories_of(encoding: TableEncoding | None) -> list[int]:
@@ -31,10 +32,11 @@ def encoded(x: Value, encoding: TableEncoding | None) -> Value:
     missing = op("IsNaN", x)
     fill = np.where(np.isnan(encoding.fill), 0.0, encoding.fill)  # a column without values in training is left out below
     values = op("Where", missing, fill[:, None], x)
-    if not encoding.special:
+    if not encoding.special and encoding.expected is None:
         return values
-    both = op("Concat", values, op("Cast", missing, to=x.graph.types.DOUBLE), axis=0)
-    return both.take(encoding.sources(), axis=0)
+    gone = op("Cast", missing, to=x.graph.types.DOUBLE)
+    matrix = op("Concat", values, gone, axis=0).take(encoding.sources(), axis=0)
+    return _completed(matrix, gone.take(encoding.owners(), axis=0), encoding)
 
 
 def encoded_table(graph: Graph, encoding: TableEncoding, names: list[str], dtype: str, metadata: dict[str, str]) -> Value:
@@ -47,6 +49,7 @@ def encoded_table(graph: Graph, encoding: TableEncoding, names: list[str], dtype
     metadata["category_names"] = json.dumps([names[j] for j in texts])
     given = graph.input("categories", len(texts), np.object_)
     rows: dict[int, Any] = {}
+    gone: dict[int, Any] = {}
     for place, j in enumerate(texts):
         rows[j] = _categories(given.take(np.array([place]), axis=1), encoding.column(j, names[j]))
     if others:
@@ -54,8 +57,39 @@ def encoded_table(graph: Graph, encoding: TableEncoding, names: list[str], dtype
         x = graph.input("X", len(others), dtype).transposed()
         for place, j in enumerate(others):
             rows[j] = _numbers(x.take(np.array([place]), axis=0), encoding.column(j, names[j]))
+            gone[j] = op("Cast", op("IsNaN", x.take(np.array([place]), axis=0)), to=graph.types.DOUBLE)
     parts = [part for j in range(len(names)) for part in rows[j]]
-    return parts[0] if len(parts) == 1 else op("Concat", *parts, axis=0)
+    matrix = parts[0] if len(parts) == 1 else op("Concat", *parts, axis=0)
+    if encoding.expected is None:
+        return matrix
+    none = 0.0 * matrix.take(np.array([0]), axis=0)
+    return _completed(matrix, op("Concat", *(gone.get(j, none) for j in encoding.owners().tolist()), axis=0), encoding)
+
+
+def _completed(matrix: Value, gone: Value, encoding: TableEncoding) -> Value:
+    """With what is expected of missing numbers, as :meth:`~kstonet.tables.expected.ExpectedValues.fill` finds it.
+
+    ``gone`` is one where a value of the matrix is missing, and otherwise zero. Only numbers are expected from the others.
+    """
+    expected = encoding.expected
+    if expected is None:
+        return matrix
+    places = np.flatnonzero(encoding.valued)[expected.columns]
+    numbers = np.array([encoding.column(j, "").kind == NUMBER for j in encoding.owners()[places].tolist()], dtype=np.float64)
+    mean, scale, gone = expected.mean[:, None], expected.scale[:, None], gone.take(places, axis=0) * numbers[:, None]
+    u = (matrix.take(places, axis=0) - mean) / scale * (1.0 - gone)
+    residual = -product(expected.partial, u) * gone
+    direction, square = residual, residual.sum_of_squares()
+    for _ in range(min(STEPS, len(places))):
+        image = product(expected.partial, direction) * gone
+        step = square / (direction * image).sum(0, keepdims=True).maximum(TINY)
+        u, residual = u + step * direction, residual - step * image
+        last, square = square, residual.sum_of_squares()
+        direction = residual + square / last.maximum(TINY) * direction
+    filled = op("Where", op("Cast", gone, to=gone.graph.types.BOOL), mean + scale * u, matrix.take(places, axis=0))
+    order = np.arange(encoding.n_outputs)
+    order[places] = encoding.n_outputs + np.arange(len(places))
+    return op("Concat", matrix, filled, axis=0).take(order, axis=0)
 
 
 def _numbers(column: Value, own: ColumnEncoding) -> list[Value]:

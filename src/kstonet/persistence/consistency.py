@@ -16,6 +16,7 @@ from kstonet.gram.kernels import Kernel
 from kstonet.gram.leaves import LeafPart
 from kstonet.storage.records import expect
 from kstonet.tables.encoding import EMPTY, KINDS_OF_COLUMNS, TableEncoding
+from kstonet.tables.expected import ExpectedValues
 from kstonet.target_map import MAPS
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
@@ -55,6 +56,20 @@ def check_encoding(encoding: TableEncoding, columns: int) -> None:
         expect(each.kind in KINDS_OF_COLUMNS, f"a column holds {each.kind!r:.40}")
         expect(each.kind != EMPTY or not each.indicated, "a column without values is encoded")
     expect(encoding.n_outputs >= 1, "no column of X is encoded")
+    if encoding.expected is not None:
+        _check_expected(encoding.expected, int(encoding.valued.sum()))
+
+
+def _check_expected(expected: ExpectedValues, columns: int) -> None:
+    """What is expected of missing numbers against the number of columns that hold values."""
+    partial = expected.partial
+    expect(within(expected.columns, columns), "values are expected of columns that X does not have")
+    expect(len(np.unique(expected.columns)) == len(expected.columns), "values of a column are expected twice")
+    expect(np.allclose(partial, partial.T) and np.allclose(np.diagonal(partial), 1.0), "partial correlations are not symmetric")
+    try:
+        np.linalg.cholesky(partial)
+    except np.linalg.LinAlgError:
+        expect(False, "partial correlations are not positive definite")
 
 
 def check_expansion(expansion: Expansion, features: int) -> None:

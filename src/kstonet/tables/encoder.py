@@ -37,9 +37,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     impute : bool, default=False
-        Accept missing values, now and later: the median or the more frequent truth value stands in for them, a missing category
-        is none of the categories, and where values were missing in the training table a column of 0 and 1 says so. Otherwise
-        they are refused.
+        Accept missing values, now and later: the median or the more frequent truth value stands in for them (the estimators
+        also know what the other columns make one expect), a missing category is none of the categories, and where values were
+        missing in the training table a column of 0 and 1 says so. Otherwise they are refused.
     categorical : sequence of str, default=()
         Columns that hold categories even if they look like numbers.
 
@@ -97,7 +97,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise InputError(f"categorical names {quoted(absent)}, not a column; the columns are {quoted(names)}.")
         if not self.impute:
             refuse_missing(
-                columns, "Fill them in, or let impute=True (--impute) put the median there, and missing categories aside."
+                columns, "Fill them in, or let impute=True (--impute) fill in numbers, and put missing categories aside."
             )
         for column in columns:
             if column.missing.all():

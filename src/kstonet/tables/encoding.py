@@ -16,6 +16,7 @@ from kstonet._words import counted, quoted, rows, some
 from kstonet.tables.columns import kind_of, numbers, spelled, texts, truth_values
 from kstonet.tables.dates import DateColumn, with_dates
 from kstonet.tables.errors import InputError
+from kstonet.tables.expected import FEWEST_ROWS, MOST_COLUMNS, ROWS_PER_COLUMN, ExpectedValues
 from kstonet.tables.frames import BOOLEAN, CATEGORY, NUMBER, Column, as_pandas, is_frame
 from kstonet.tables.roles import Roles, category_blocks
 
@@ -86,10 +87,10 @@ class TableEncoding:
     """How a table becomes the matrix that a model is trained on.
 
     Numbers stay what they are. Truth values become 0 and 1, and every category becomes a column of 0 and 1. A missing number is
-    replaced by the median of the training rows, and a missing truth value by the more frequent one. Where values of a column
-    were missing in training, it has one more column of 0 and 1 that says so; estimators leave it out where it says nothing
-    about the targets. A missing category has this column only. A category that the training rows did not have, and a missing
-    one where none was missing, is none of the known ones: zeros.
+    replaced by the median of the training rows, or by what the other columns make one expect (:meth:`expecting`), and a missing
+    truth value by the more frequent one. Where values of a column were missing in training, it has one more column of 0 and 1
+    that says so; estimators leave it out where it says nothing about the targets. A missing category has this column only. A
+    category that the training rows did not have, and a missing one where none was missing, is none of the known ones: zeros.
 
     Parameters
     ----------
@@ -102,6 +103,9 @@ class TableEncoding:
         command line read them. Otherwise the columns have to be those of the training, as scikit-learn demands.
     dates : tuple of DateColumn, default=()
         Columns of dates that become numbers first; the names of these numbers are among those of the features.
+    expected : ExpectedValues, optional
+        What is expected of a missing number given the other values of its row; its columns count those that
+        :attr:`valued` are.
 
     Examples
     --------
@@ -121,6 +125,7 @@ class TableEncoding:
     special: dict[int, ColumnEncoding] = field(default_factory=dict)
     by_name: bool = False
     dates: tuple[DateColumn, ...] = ()
+    expected: ExpectedValues | None = None
 
     # -- learning ----------------------------------------------------------------------------------------------------------
 
@@ -141,7 +146,39 @@ class TableEncoding:
             X, weights = X[weights > 0], weights[weights > 0]
         if not np.isnan(X).any():
             return cls(weighted_median(X, weights))
-        return cls.of(_columns_of_numbers(X, names), weights)
+        return cls.of(columns_of_numbers(X, names), weights)
+
+    def expecting(self, columns: Sequence[Column], weights: np.ndarray | None = None) -> TableEncoding:
+        """The same with what is expected of missing numbers, learnt from the rows this was learnt from.
+
+        Where no number is missing, or there are more than ``MOST_COLUMNS`` numbers, medians stay. Where there are more columns
+        than that with those of the categories, the numbers alone tell each other.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from kstonet.tables import TableEncoding, columns_of
+        >>> boxes = pd.DataFrame({"inches": [2.0, 4.0, 6.0, None, 10.0] * 20, "cm": [5.0, 10.0, 15.0, 20.0, 25.0] * 20})
+        >>> encoding = TableEncoding.of(columns_of(boxes)).expecting(columns_of(boxes))
+        >>> encoding.encode(columns_of(boxes))[3].round(1)  # the median is 5
+        array([ 8.,  1., 20.])
+        """
+        rows = np.arange(len(columns[0].values)) if weights is None else np.flatnonzero(weights > 0)
+        valued = np.flatnonzero(self.valued)
+        if len(valued) > MOST_COLUMNS:
+            valued = np.flatnonzero(self.valued & ~self.indicators())
+        asked = [j for j in range(len(self.fill)) if self.column(j, "").kind == NUMBER]
+        if len(valued) > MOST_COLUMNS or not any(columns[j].missing[rows].any() for j in asked):
+            return self
+        most = max(FEWEST_ROWS, ROWS_PER_COLUMN * len(valued))
+        if len(rows) > most:
+            rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+        columns = [column.taken(rows) for column in columns]
+        matrix, missing = self.encode(columns), self._missing(columns)[:, valued]
+        told = ~missing.all(axis=0)  # the rows drawn may lack all values of a column
+        weights = None if weights is None else weights[rows]
+        places = np.cumsum(self.valued)[valued[told]] - 1
+        return replace(self, expected=ExpectedValues.of(matrix[:, valued[told]], missing[:, told], places, weights))
 
     def telling(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None) -> TableEncoding:
         """The same without the indicators of missing numbers that say nothing about the targets.
@@ -219,6 +256,15 @@ class TableEncoding:
         """Whether all columns hold numbers: arrays, in which NaN is a missing value, are encoded too."""
         return all(each.kind in (NUMBER, EMPTY) for each in self.special.values())
 
+    @property
+    def valued(self) -> np.ndarray:
+        """Which columns of the matrix hold values; the others say whether they are missing."""
+        found = [np.ones(width, dtype=bool) for width in self._widths.tolist()]
+        for j, each in self.special.items():
+            if each.indicated:
+                found[j][-1] = False
+        return np.concatenate(found)
+
     def indicators(self) -> np.ndarray:
         """Which columns of the matrix stand for a category or a missing value."""
         found = [np.arange(width) > 0 for width in self._widths.tolist()]
@@ -283,7 +329,28 @@ class TableEncoding:
         matrix, ends = np.empty((n, self.n_outputs)), np.cumsum(self._widths)
         for j, column in enumerate(columns):
             self.column(j, column.name).encode(column, matrix[:, ends[j] - self._widths[j] : ends[j]])
-        return matrix
+        return self.complete(matrix, columns)
+
+    def complete(self, matrix: np.ndarray, columns: Sequence[Column]) -> np.ndarray:
+        """The matrix of a table, in which medians stand in for missing numbers, with what is expected of these instead.
+
+        The matrix is overwritten.
+        """
+        return matrix if self.expected is None else self._completed(matrix, self._missing(columns))
+
+    def _missing(self, columns: Sequence[Column]) -> np.ndarray:
+        """Which numbers are missing, by column of the matrix."""
+        missing, starts = np.zeros((len(columns[0].values), self.n_outputs), dtype=bool), np.cumsum(self._widths) - self._widths
+        for j, column in enumerate(columns):
+            if self.column(j, column.name).kind == NUMBER:
+                missing[:, starts[j]] = column.missing
+        return missing
+
+    def _completed(self, matrix: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        """The matrix with what is expected of missing numbers; ``missing`` says where, by column of the matrix."""
+        assert self.expected is not None
+        places = np.flatnonzero(self.valued)[self.expected.columns]
+        return replace(self.expected, columns=places).fill(matrix, missing[:, places])
 
     def encode_numbers(self, X: np.ndarray) -> np.ndarray:
         """The matrix of an array of numbers, in which NaN is a missing value; without one, it is the array itself."""
@@ -292,11 +359,13 @@ class TableEncoding:
             return X
         refused = missing.any(axis=0) & np.isnan(self.fill) & (self._widths > 0)
         if not self.numeric or refused.any():
-            return self.encode(_columns_of_numbers(X))
-        return np.ascontiguousarray(np.concatenate([np.where(missing, self.fill, X), missing], axis=1)[:, self.sources()])
+            return self.encode(columns_of_numbers(X))
+        matrix = np.ascontiguousarray(np.concatenate([np.where(missing, self.fill, X), missing], axis=1)[:, self.sources()])
+        return matrix if self.expected is None else self._completed(matrix, missing[:, self.owners()])
 
 
-def _columns_of_numbers(X: np.ndarray, names: Sequence[str] | None = None) -> list[Column]:
+def columns_of_numbers(X: np.ndarray, names: Sequence[str] | None = None) -> list[Column]:
+    """The columns of an array, in which NaN is a missing value."""
     called = [f"x{j}" for j in range(X.shape[1])] if names is None else names
     return [Column(name, NUMBER, X[:, j], range(len(X))) for j, name in enumerate(called)]
 
