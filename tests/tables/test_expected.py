@@ -143,3 +143,20 @@ def test_a_model_of_correlated_numbers_errs_less_than_with_medians(seed, monkeyp
     assert model.encoding_.expected is not None
     monkeypatch.setattr(TableEncoding, "expecting", lambda self, columns, weights=None: self)
     assert found < 0.9 * error()[1]
+
+
+def test_a_notebook_says_how_missing_numbers_are_encoded():
+    from kstonet import KStoNetRegressor
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    X = np.hstack([x, x + 0.1 * rng.normal(size=(200, 1))])
+    quick = {"tuning": "none", "max_iter": 2, "residuals": None, "random_state": 0}
+    shown = KStoNetRegressor(**quick).fit(X, x[:, 0])._repr_html_()
+    assert "Missing values" not in shown
+    some = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    shown = KStoNetRegressor(**quick).fit(some, x[:, 0])._repr_html_()
+    assert "<th>Missing values</th><td>numbers become what the other columns make one expect</td>" in shown
+    marked = np.where(x > 0.8, np.nan, np.hstack([x, rng.normal(size=(200, 1))])[:, ::-1])  # both where the target is large
+    shown = KStoNetRegressor(**quick).fit(marked, x[:, 0] ** 3)._repr_html_()
+    assert "columns of their own say where &#x27;0&#x27;, &#x27;1&#x27; are missing" in shown

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from kstonet._progress import duration
-from kstonet._words import counted, some
+from kstonet._words import counted, quoted, some
+from kstonet.tables.encoding import TableEncoding
+from kstonet.tables.frames import CATEGORY
 from kstonet.target_map import NAMES
 from kstonet.targets import ClassTargets
 from kstonet.trained import TrainedNetwork
@@ -99,6 +101,25 @@ def _uncertainty(trained: TrainedNetwork) -> str:
     return f"{LEVEL:.0%} intervals reach about {some(said, 3)} around {where}, more where rows are rare; {source}"
 
 
+def missing_words(encoding: TableEncoding, names: list[str]) -> str | None:
+    """How missing numbers are encoded; None where the model shows none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kstonet.estimators.display import missing_words
+    >>> from kstonet.tables import TableEncoding
+    >>> missing_words(TableEncoding.of_numbers(np.array([[1.0, 2.0], [np.nan, 4.0]])), ["a", "b"])
+    "numbers become the median; columns of their own say where 'a' is missing"
+    """
+    said = [name for j, name in enumerate(names) if (own := encoding.column(j, name)).indicated and own.kind != CATEGORY]
+    if encoding.expected is None and not said:
+        return None
+    filled = "the median" if encoding.expected is None else "what the other columns make one expect"
+    where = f"; columns of their own say where {quoted(said)} {'is' if len(said) == 1 else 'are'} missing" if said else ""
+    return f"numbers become {filled}{where}"
+
+
 def facts_table(facts: dict[str, str]) -> str:
     """Facts as an HTML table in the colours of the page around it.
 
@@ -124,8 +145,12 @@ class FittedDisplayMixin:
         trained = getattr(model, "trained_", None)
         if not isinstance(trained, TrainedNetwork):
             return ""
-        known = getattr(model, "_X_fit", None)
-        return facts_table(fitted_facts(trained, None if known is None else len(known)))
+        known, encoding = getattr(model, "_X_fit", None), getattr(model, "encoding_", None)
+        facts = fitted_facts(trained, None if known is None else len(known))
+        if isinstance(encoding, TableEncoding):
+            names = [str(name) for name in getattr(model, "feature_names_in_", range(len(encoding.fill)))]
+            facts |= {"Missing values": words} if (words := missing_words(encoding, names)) else {}
+        return facts_table(facts)
 
     def _repr_html_inner(self) -> str:
         return str(super()._repr_html_inner()) + self._facts_html()  # type: ignore[misc]
