@@ -136,7 +136,9 @@ def page(results: Results) -> str:
             text += f"## Missing: {way}\n\n" + table(HEAD, rows) + "\n"
     text += _of_frames(results)
     seconds = {m: [r["cpu_s"] for (_, _, model), r in records.items() if model == m] for m in MODELS}
-    return text + "CPU seconds (median): " + ", ".join(f"{m} {median(s):.1f}" for m, s in seconds.items() if s) + ".\n"
+    text += "CPU seconds (median): " + ", ".join(f"{m} {median(s):.1f}" for m, s in seconds.items() if s) + ".\n"
+    remarks = "".join(f"- {remark}\n" for remark in results.head.get("remarks", ()))
+    return text + (f"\n## Notes\n\n{remarks}" if remarks else "")
 
 
 def _of_frames(results: Results) -> str:
