@@ -22,7 +22,7 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet._files import write_whole
-from kstonet.tuning import automatic
+from kstonet.tuning import verdict
 
 STORED = ("skillcraft", "wine-quality-red", "protein-tertiary-structure", "elevators", "kin8nm")
 NAMES = ("no signal", "no signal, heavy tails", "weak signal", *STORED, *(f"{name} + noise" for name in STORED))
@@ -47,12 +47,12 @@ def load(folder: str | None, name: str, rng: np.random.Generator) -> tuple[np.nd
 @contextmanager
 def asked(needed: float) -> Iterator[None]:
     """So many standard errors are asked for."""
-    before = automatic.SIGNAL, automatic.SIGNAL_FOR_CLASSES
-    automatic.SIGNAL = automatic.SIGNAL_FOR_CLASSES = needed
+    before = verdict.SIGNAL, verdict.SIGNAL_FOR_CLASSES
+    verdict.SIGNAL = verdict.SIGNAL_FOR_CLASSES = needed
     try:
         yield
     finally:
-        automatic.SIGNAL, automatic.SIGNAL_FOR_CLASSES = before
+        verdict.SIGNAL, verdict.SIGNAL_FOR_CLASSES = before
 
 
 def errors(folder: str | None, name: str, n: int, seed: int, classes: bool) -> list[float]:

@@ -22,7 +22,7 @@ from kstonet.gram import make_gram, make_kernel
 from kstonet.gram.dense import cross_blocks
 from kstonet.layers.ridge_map import RidgeMap
 from kstonet.solvers.svr import solve_svr
-from kstonet.tuning.automatic import MOST_ROWS
+from kstonet.tuning.contest import MOST_ROWS
 from kstonet.tuning.recipes import KernelRecipe, Kitchen
 from kstonet.tuning.screening_ridge import ridge_fit
 

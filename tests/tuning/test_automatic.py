@@ -7,9 +7,10 @@ from scipy.special import softmax
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.gram.kernels import Laplacian, Matern
 from kstonet.targets import ClassTargets
-from kstonet.tuning import automatic
+from kstonet.tuning import contest
 from kstonet.tuning.automatic import automatic_choice
 from kstonet.tuning.log_loss import LeftOutLogLoss
+from kstonet.tuning.opening import MORE_ROWS
 from kstonet.tuning.screening_ridge import ridge_fit
 
 
@@ -149,10 +150,8 @@ def test_scales_of_classes_go_on_to_the_log_loss_of_many_rows(monkeypatch):
     codes = (np.sin(3.0 * X[:, 0]) + 0.3 * rng.normal(size=1500) > 0).astype(int)
     targets = ClassTargets(np.arange(2))
     Y = targets.judged(codes, None)
-    ahead = automatic._ahead
-    monkeypatch.setattr(
-        automatic, "_ahead", lambda one, rival: 0.0 if len(one.fit.coef) <= automatic.MORE_ROWS else ahead(one, rival)
-    )
+    ahead = contest._ahead
+    monkeypatch.setattr(contest, "_ahead", lambda one, rival: 0.0 if len(one.fit.coef) <= MORE_ROWS else ahead(one, rival))
     choice = automatic_choice(X, Y, loss=LeftOutLogLoss.of(targets, codes, Y, None))
     assert {"leave-one-out", "both"} <= {row["relevance"] for row in choice.table}
     first, *others = choice.kernel.length_scale
@@ -169,7 +168,7 @@ def test_learned_scales_of_classes_need_a_clear_lead(needed, kept):
         return SimpleNamespace(relevance=relevance, fit=SimpleNamespace(losses=losses))
 
     best, plain = [candidate("learned", 1.0 - gain)], [candidate("plain", np.ones(400))]
-    assert [one.relevance for one in automatic._clearly_better(best, plain, needed)] == kept
+    assert [one.relevance for one in contest._clearly_better(best, plain, needed)] == kept
 
 
 @pytest.mark.parametrize("seed", [2, 3])

@@ -1,8 +1,8 @@
 """What is expected of missing numbers, given the values that are there: conditional means of a normal distribution.
 
 Its mean and covariance are estimated by the EM algorithm (Dempster, Laird & Rubin 1977), which needs no complete rows. What the
-other numbers of a row tell about a missing one, its median does not know: with one value in ten missing at random, first calls on
-twelve real tables err by 0.93 of what they do with medians (benchmarks/missing_values.py).
+other numbers of a row tell about a missing one, its median does not know: with one value in ten missing at random, first calls
+on twelve real tables err by 0.93 of what they do with medians (benchmarks/missing_values.py).
 """
 
 from __future__ import annotations

@@ -19,8 +19,9 @@ from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, units_given
 from kstonet.targets import ClassTargets
 from kstonet.threads import single_threaded
-from kstonet.tuning.automatic import MOST_ROWS, automatic_choice
+from kstonet.tuning.automatic import automatic_choice
 from kstonet.tuning.choice import Choice
+from kstonet.tuning.contest import MOST_ROWS
 from kstonet.tuning.density import at_density
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import best_ridge

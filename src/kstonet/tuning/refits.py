@@ -29,7 +29,7 @@ from kstonet.settings import TrainingSettings
 from kstonet.targets import NumericTargets
 from kstonet.trained import TrainedNetwork
 from kstonet.training import train
-from kstonet.tuning.automatic import MOST_ROWS
+from kstonet.tuning.contest import MOST_ROWS
 from kstonet.tuning.fast import FEWEST_ROWS
 
 FEW_ROWS, FOLDS = 200, 10  # of fewer rows each is predicted by a choice without it

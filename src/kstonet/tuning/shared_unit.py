@@ -24,10 +24,11 @@ import numpy as np
 from kstonet.gram import Kernel
 from kstonet.gram.kernels import Tanimoto
 from kstonet.problem import Problem
-from kstonet.tuning.automatic import FEW_ROWS, MORE_ROWS, MOST_ROWS
 from kstonet.tuning.choice import Choice
+from kstonet.tuning.contest import MOST_ROWS
 from kstonet.tuning.judging import Candidate, Rows
 from kstonet.tuning.log_loss import LeftOutLogLoss
+from kstonet.tuning.opening import FEW_ROWS, MORE_ROWS
 from kstonet.tuning.screening_ridge import MIDDLE, RIDGES, RidgeFit, best_ridge, ridge_fit
 from kstonet.tuning.spread import spread_order
 from kstonet.tuning.stationary import FAMILIES, Family

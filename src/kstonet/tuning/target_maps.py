@@ -18,8 +18,9 @@ from kstonet.scaling import Scaler
 from kstonet.target_map import MAPS, NAMES
 from kstonet.targets import NumericTargets
 from kstonet.threads import single_threaded
-from kstonet.tuning.automatic import FEWEST_PER_SCALE, LEAD, MOST_ROWS, opened
+from kstonet.tuning.contest import FEWEST_PER_SCALE, MOST_ROWS
 from kstonet.tuning.judging import Rows
+from kstonet.tuning.opening import LEAD, opened
 from kstonet.tuning.spread import spread_order
 from kstonet.tuning.stationary import FAMILIES
 from kstonet.tuning.views import View
