@@ -41,13 +41,15 @@ def test_expected_values_are_conditional_means(q):
         np.testing.assert_allclose(found[gone], by_solving(expected, row, gone), rtol=1e-7, atol=1e-7)
 
 
-def test_a_row_is_filled_alike_among_others_and_alone():
+def test_a_row_is_filled_alike_among_others_and_alone(monkeypatch):
     values, _, _ = correlated(50, q=8)
     missing = np.random.default_rng(1).random(values.shape) < 0.5
     expected = learnt(values, missing)
     together = expected.fill(values.copy(), missing)
     alone = [expected.fill(row[None].copy(), gone[None])[0] for row, gone in zip(values, missing, strict=True)]
     np.testing.assert_allclose(together, alone, rtol=1e-10)
+    monkeypatch.setattr("kstonet.tables.expected.BLOCK", 7)
+    np.testing.assert_allclose(expected.fill(values.copy(), missing), together, rtol=1e-10)
 
 
 def test_without_missing_values_the_moments_are_those_of_the_rows():

@@ -18,6 +18,7 @@ FEWEST_ROWS, ROWS_PER_COLUMN = 1000, 10  # more do not change the distribution; 
 MOST_ITERATIONS, SETTLED = 50, 0.003  # of EM; change of the expected values, in standard deviations, that ends it
 PRIOR_OF_ROWS, PRIOR_OF_COLUMNS = 0.005, 0.2  # rows that the prior of the covariance, independence, counts for
 STEPS = 30  # of conjugate gradients: exact for so many missing values of a row
+BLOCK = 10_000  # rows that are filled at a time: what it takes besides the matrix is a few times their size
 TINY = 1e-300  # in place of zero
 
 
@@ -103,7 +104,7 @@ class ExpectedValues:
         """Put the expected values in place of missing ones, into the matrix itself, where these have any number.
 
         The inverse covariance of what is missing in a row, times the expected values, is minus that of missing and known ones,
-        times the latter. All rows are solved together, by conjugate gradients that stay among what is missing.
+        times the latter. Many rows are solved together, by conjugate gradients that stay among what is missing.
 
         Parameters
         ----------
@@ -116,11 +117,15 @@ class ExpectedValues:
         ndarray of shape (n, p)
         """
         rows = np.flatnonzero(missing.any(axis=1))
-        if not len(rows):
-            return matrix
-        missing = missing[rows]
-        places = np.ix_(rows, self.columns)
-        u = np.where(missing, 0.0, (matrix[places] - self.mean) / self.scale)
+        for start in range(0, len(rows), BLOCK):
+            block = rows[start : start + BLOCK]
+            places = np.ix_(block, self.columns)
+            matrix[places] = self._filled(matrix[places], missing[block])
+        return matrix
+
+    def _filled(self, values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        """The same for the values of these columns alone."""
+        u = np.where(missing, 0.0, (values - self.mean) / self.scale)
         residual = -(u @ self.partial) * missing
         direction, square = residual, (residual**2).sum(axis=1, keepdims=True)
         for _ in range(min(STEPS, int(missing.sum(axis=1).max()))):
@@ -130,8 +135,7 @@ class ExpectedValues:
             residual = residual - step * image
             last, square = square, (residual**2).sum(axis=1, keepdims=True)
             direction = residual + square / np.maximum(last, TINY) * direction
-        matrix[places] = np.where(missing, self.mean + self.scale * u, matrix[places])
-        return matrix
+        return np.where(missing, self.mean + self.scale * u, values)
 
 
 def _moments(z: np.ndarray, w: np.ndarray, unknown: np.ndarray, prior: float) -> tuple[np.ndarray, np.ndarray]:

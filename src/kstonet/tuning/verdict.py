@@ -72,7 +72,7 @@ def stacked_choice(alone: Choice, candidates: list[Candidate], rows: Rows, toget
     Parameters
     ----------
     alone : Choice
-        Of the best one.
+        The choice of the best one.
     candidates : list of Candidate
         Judged on the same rows.
     rows : Rows
