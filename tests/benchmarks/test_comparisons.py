@@ -172,13 +172,16 @@ def test_missing_values(script, folder, tmp_path):
     X, _, X_test, _ = missing.load(Path(folder) / "waves" / "data.npz", "the largest", 0)
     np.testing.assert_allclose(np.isnan(np.vstack([X, X_test])).mean(axis=0), [0.2, 0.0, 0.2], atol=0.01)
     results = comparison.Results(tmp_path / "missing.json")
-    for model in ("kstonet", "kstonet, medians", "HistGradientBoosting"):
-        record = missing.measure(Path(folder), {"set": "waves, 10 % at random", "n": 1000, "fold": 0, "model": model})
-        assert record["rows"] == 80
-        assert 0 < record["error"] < 1.1
-        results.add(record)
-    results.add(record | {"model": "CatBoost"})
-    assert not results.records["waves, 10 % at random", 1000, 0, "kstonet, medians"]["expected"]
+    for name in ("waves", "waves thirds"):
+        for model in ("kstonet", "kstonet, medians", "HistGradientBoosting"):
+            part = {"set": f"{name}, 10 % at random", "n": 1000, "fold": 0, "model": model}
+            record = missing.measure(Path(folder), part)
+            assert record["rows"] == 80
+            assert 0 < record["error"] < (1.1 if name == "waves" else 2.0)  # of the mean's; a log loss
+            results.add(record)
+        results.add(record | {"model": "CatBoost"})
+        assert not results.records[f"{name}, 10 % at random", 1000, 0, "kstonet, medians"]["expected"]
     page = missing.page(results)
-    assert "## Missing: 10 % at random" in page
-    assert "| waves | " in page
+    assert "## Numbers, missing: 10 % at random" in page
+    assert "## Classes, missing: 10 % at random" in page
+    assert page.count("| waves | ") == 2
