@@ -217,7 +217,11 @@ def test_missing_values_are_imputed_on_request(run, tmp_path, flats):
     run(*fit, "--impute", "--tuning", "none")
     new = "city,balcony,area,heat\n,,,\n"
     assert len(run("predict", tmp_path / "m.kstonet", "-", stdin=new).stdout.splitlines()) == 2
-    assert f"{flats['area'].median():g}" in run("info", tmp_path / "m.kstonet").stdout
+    shown = run("info", tmp_path / "m.kstonet").stdout
+    assert f"{flats['area'].median():g}" in shown
+    assert re.search(r"city .* a category of its own", shown)
+    assert re.search(r"heat .* none of these", shown)
+    assert "refused" not in shown
 
 
 def test_numbers_are_expected_from_others_on_request(run, tmp_path, flats):

@@ -109,6 +109,8 @@ def _columns(encoder: TableEncoder, expecting: bool) -> Table:
         fill = "refused" if column.fill is None else f"{column.fill:g}" if isinstance(column.fill, float) else column.fill
         if expecting and column.kind == NUMBER:
             fill = "expected from the others"
+        elif encoder.impute and column.kind == CATEGORY:
+            fill = "a category of its own" if column.indicated else "none of these"
         table.add_row(Text(column.name), kind, Text(some(column.categories, 8)), Text(fill))
     return table
 
