@@ -255,6 +255,12 @@ def notes(results: Results, absent: Iterable[str]) -> str:
     return "\n## Notes\n\n" + "".join(lines) if lines else ""
 
 
+def remarks(results: Results) -> str:
+    """The section of what was written by hand; empty where nothing was."""
+    lines = "".join(f"- {remark}\n" for remark in results.head.get("remarks", ()))
+    return f"\n## Notes\n\n{lines}" if lines else ""
+
+
 def opening(results: Results, title: str) -> str:
     """Title, commands and versions."""
     commands = "".join(f"    {command}\n" for command in results.head["commands"])

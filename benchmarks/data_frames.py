@@ -40,6 +40,7 @@ from _comparison import (
     median,
     missing_package,
     opening,
+    remarks,
     run_tables,
     table,
     timed_fit,
@@ -176,8 +177,7 @@ def page(results: Results) -> str:
             head += ["95 % intervals cover", "least", "most"] if kind == "reg" else ["mean error"]
             rows = [row for name in MODELS if (row := _row(name, here, field))]
             text += f"## {title}, up to {n:,} training rows\n\n" + table(head, rows) + "\n"
-    remarks = "".join(f"- {remark}\n" for remark in results.head.get("remarks", ()))
-    return text + (f"## Notes\n\n{remarks}" if remarks else "")
+    return text.removesuffix("\n") + remarks(results)
 
 
 def _row(name: str, here: dict[tuple[str, str], Record], field: str) -> list[str] | None:

@@ -38,6 +38,7 @@ from _comparison import (
     median,
     missing_package,
     opening,
+    remarks,
     run_tables,
     table,
     timed_fit,
@@ -175,8 +176,7 @@ def page(results: Results) -> str:
     text += "## Classes, up to 1,000 training rows\n\nRelative to the SVC.\n\n"
     head = ["model", "tables", "log loss, geometric mean", "tables won", "mean error", "error lower, higher", "mean ECE"]
     text += table([*head, "CPU s (median)"], [row for row in rows if row])
-    remarks = "".join(f"- {remark}\n" for remark in results.head.get("remarks", ()))
-    return text + (f"\n## Notes\n\n{remarks}" if remarks else "")
+    return text + remarks(results)
 
 
 def _beside(name: str, reference: str, here: Tables) -> tuple[dict[str, Record], list[tuple[Record, Record]]]:

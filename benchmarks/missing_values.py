@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from contextlib import nullcontext
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -34,7 +35,19 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.metrics import log_loss
 
 import data_frames
-from _comparison import Record, Results, geometric_mean, mean, median, missing_package, opening, run_tables, table, timed_fit
+from _comparison import (
+    Record,
+    Results,
+    geometric_mean,
+    mean,
+    median,
+    missing_package,
+    opening,
+    remarks,
+    run_tables,
+    table,
+    timed_fit,
+)
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet._files import write_whole
 from kstonet.metrics import coverage
@@ -53,7 +66,7 @@ WAYS = ("10 % at random", "30 % at random", "the largest")
 ROWS, TRAINING_SHARE, TEST_ROWS = 1000, 2 / 3, 2000
 ROWS_OF_FRAMES = 1500
 COVERAGES = ("coverage_95", "of_rows_with_missing")
-HEAD = ["set", "with medians", "kstonet", "CatBoost", "HistGradientBoosting", "expected values taken"]
+HEAD = ["kstonet", "CatBoost", "HistGradientBoosting", "expected values taken"]  # and of numbers:
 HEAD += ["95 % intervals cover", "rows with missing values"]
 LARGEST = 0.8  # quantile of a column above which its values are missing
 
@@ -113,9 +126,9 @@ def _with_holes(folder: Path, part: Record) -> Record:
     away = np.asarray(model.predict(X_test), dtype=float) - y_test
     record["error"] = float(np.sqrt(np.mean(away**2) / np.mean((y.mean() - y_test) ** 2)))
     if isinstance(model, KStoNetRegressor):
-        covered = (y_test >= (bounds := model.predict_interval(X_test, 0.95))[:, 0]) & (y_test <= bounds[:, 1])
-        holes = np.isnan(X_test).any(axis=1)
-        record |= {"coverage_95": float(coverage(y_test, bounds)), "of_rows_with_missing": float(covered[holes].mean())}
+        bounds, holes = model.predict_interval(X_test, 0.95), np.isnan(X_test).any(axis=1)
+        record["coverage_95"] = float(coverage(y_test, bounds))
+        record["of_rows_with_missing"] = float(coverage(y_test[holes], bounds[holes]))
     return record
 
 
@@ -123,15 +136,12 @@ def page(results: Results) -> str:
     """The tables of the results."""
     text = opening(results, "First calls with missing numbers")
     text += "Ratios to the error with medians, in the geometric mean over the draws and, in the last line, the sets.\n\n"
-    for way in WAYS:
-        text += _of_way(results, way, classes=False)
-    for way in WAYS:
-        text += _of_way(results, way, classes=True)
+    for classes, way in product((False, True), WAYS):
+        text += _of_way(results, way, classes=classes)
     text += _of_frames(results)
     seconds = {m: [r["cpu_s"] for r in results.finished() if r["model"] == m] for m in MODELS}
     text += "CPU seconds (median): " + ", ".join(f"{m} {median(s):.1f}" for m, s in seconds.items() if s) + ".\n"
-    remarks = "".join(f"- {remark}\n" for remark in results.head.get("remarks", ()))
-    return text + (f"\n## Notes\n\n{remarks}" if remarks else "")
+    return text + remarks(results)
 
 
 def _of_way(results: Results, way: str, *, classes: bool) -> str:
@@ -155,7 +165,7 @@ def _of_way(results: Results, way: str, *, classes: bool) -> str:
         return ""
     last = [f"{geometric_mean(columns[m]):.3f}" for m in MODELS if m != MEDIANS]
     rows.append(["all", "", *last, *[""] * (1 if classes else 3)])
-    head = [f"{'log loss' if classes else 'error'} with medians" if cell == "with medians" else cell for cell in HEAD]
+    head = ["set", f"{'log loss' if classes else 'error'} with medians", *HEAD]
     return f"## {'Classes' if classes else 'Numbers'}, missing: {way}\n\n" + table(head[: len(rows[0])], rows) + "\n"
 
 

@@ -75,8 +75,7 @@ class TableInputMixin:
         if encoding.special:
             self.encoding_ = chosen_encoding(encoding, columns, matrix, _columns(y, is_classifier(self)), weights)
             matrix = np.ascontiguousarray(matrix[:, encoding.kept(self.encoding_)])
-            if self.encoding_.expected is not None:
-                matrix = self.encoding_.complete(matrix, columns)
+            matrix = self.encoding_.complete(matrix, columns)
         return matrix, y
 
     def _read(self, X: Any) -> np.ndarray:

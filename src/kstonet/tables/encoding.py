@@ -163,18 +163,16 @@ class TableEncoding:
         >>> encoding.encode(columns_of(boxes))[3].round(1)  # the median is 5
         array([ 8.,  1., 20.])
         """
-        rows = np.arange(len(columns[0].values)) if weights is None else np.flatnonzero(weights > 0)
         valued = np.flatnonzero(self.valued)
         if len(valued) > MOST_COLUMNS:
             valued = np.flatnonzero(self.valued & ~self.indicators())
-        asked = [j for j in range(len(self.fill)) if self.column(j, "").kind == NUMBER]
-        if len(valued) > MOST_COLUMNS or not any(columns[j].missing[rows].any() for j in asked):
+        if len(valued) > MOST_COLUMNS:
             return self
-        most = max(FEWEST_ROWS, ROWS_PER_COLUMN * len(valued))
-        if len(rows) > most:
-            rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
-        columns = [column.taken(rows) for column in columns]
-        matrix, missing = self.encode(columns), self._missing(columns)[:, valued]
+        missing, n = self._missing(columns), len(columns[0].values)
+        if not (missing if weights is None else missing[weights > 0]).any():
+            return self
+        rows = drawn_rows(n, weights, max(FEWEST_ROWS, ROWS_PER_COLUMN * len(valued)))
+        matrix, missing = self.encode([column.taken(rows) for column in columns]), missing[np.ix_(rows, valued)]
         told = ~missing.all(axis=0)  # the rows drawn may lack all values of a column
         weights = None if weights is None else weights[rows]
         places = np.cumsum(self.valued)[valued[told]] - 1
@@ -362,6 +360,19 @@ class TableEncoding:
             return self.encode(columns_of_numbers(X))
         matrix = np.ascontiguousarray(np.concatenate([np.where(missing, self.fill, X), missing], axis=1)[:, self.sources()])
         return matrix if self.expected is None else self._completed(matrix, missing[:, self.owners()])
+
+
+def drawn_rows(n: int, weights: np.ndarray | None, most: int) -> np.ndarray:
+    """Up to so many of the rows whose weight is not zero, always the same ones, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> drawn_rows(4, np.array([1.0, 0.0, 2.0, 1.0]), 10), len(drawn_rows(100, None, 10))
+    (array([0, 2, 3]), 10)
+    """
+    rows = np.arange(n) if weights is None else np.flatnonzero(weights > 0)
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def columns_of_numbers(X: np.ndarray, names: Sequence[str] | None = None) -> list[Column]:

@@ -164,15 +164,14 @@ class Contest:
         euclidean = [one for one in learned if not one.family.absolute]
         if euclidean and self.n_features <= MOST_FEATURES_TURNED:
             names = [name for name in (MACHINES if self.thorough else MACHINES[:1]) if name in self.kernels]
-            first = self.opening.first
-            machines = [partial(self._by_machine, FAMILIES[name], first) for name in names]
+            machines = [partial(self._by_machine, FAMILIES[name]) for name in names]
             aside.append(lambda: self._along(along_gradients(self.more, euclidean[0])))
         if self.many:
             aside += [partial(self._in_opening, one) for one in self.openings if one is not self.opening]
         return machines, aside
 
-    def _by_machine(self, family: Family, first: Candidate) -> Candidate | None:
-        return self._along(feature_machine(self.more, family, first))
+    def _by_machine(self, family: Family) -> Candidate | None:
+        return self._along(feature_machine(self.more, family, self.opening.first))
 
     def _along(self, found: tuple[np.ndarray, Candidate] | None) -> Candidate | None:
         """A candidate along directions instead of features."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from kstonet.gram.kernels import make_kernel
 from kstonet.scaling import Scaler
-from kstonet.tables.encoding import TableEncoding
+from kstonet.tables.encoding import TableEncoding, drawn_rows
 from kstonet.tables.frames import Column
 from kstonet.tuning.screening_ridge import ridge_fit
 
@@ -66,9 +66,7 @@ def chosen_encoding(
     expecting = some.expecting(columns, weights)
     if some is encoding and expecting is some:
         return encoding
-    rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-    if len(rows) > MOST_ROWS:
-        rows = np.sort(np.random.default_rng(0).choice(rows, MOST_ROWS, replace=False))
+    rows = drawn_rows(len(X), weights, MOST_ROWS)
     taken, w = [column.taken(rows) for column in columns], None if weights is None else weights[rows]
     Y = Scaler.fit(targets[rows], w).forward(targets[rows])
 
