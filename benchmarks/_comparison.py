@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -134,21 +135,27 @@ def run_part(script: Path, part: Record, data: str | None, limit_s: float) -> Re
     return part | json.loads(done.stdout.splitlines()[-1])
 
 
-def run_all(script: Path, parts: Iterable[Record], results: Results, data: str | None, *, redo: bool, limit_s: float) -> None:
-    """Measure the parts that the file does not have; failed ones are tried again."""
+def run_all(
+    script: Path, parts: Iterable[Record], results: Results, data: str | None, *, redo: bool, limit_s: float, jobs: int = 1
+) -> None:
+    """Measure the parts that the file does not have, so many at a time; failed ones are tried again."""
     parts = list(parts)
-    for position, part in enumerate(parts, start=1):
-        stored = results.records.get(key_of(part))
-        if stored is not None and "failed" not in stored and not redo:
-            continue
-        record = run_part(script, part, data, limit_s)
-        results.describe(script.name)
-        results.add(record)
-        shown = ", ".join(f"{k} {number(v)}" for k, v in record.items() if isinstance(v, float))
-        name = " ".join(map(str, key_of(part)))
-        print(f"[{position}/{len(parts)}] {name}: {record.get('failed', shown)}", flush=True)
-        for text in record.get("warnings", ()):
-            print(f"    {text}", flush=True)
+    stored = [results.records.get(key_of(part)) for part in parts]
+    todo = [part for part, old in zip(parts, stored, strict=True) if redo or old is None or "failed" in old]
+    results.describe(script.name)
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        waiting = [pool.submit(run_part, script, part, data, limit_s) for part in todo]
+        for position, done in enumerate(as_completed(waiting), start=1):
+            record = done.result()
+            results.add(record)
+            shown = ", ".join(f"{k} {number(v)}" for k, v in record.items() if isinstance(v, float))
+            name = " ".join(map(str, key_of(record)))
+            print(f"[{position}/{len(todo)}] {name}: {record.get('failed', shown)}", flush=True)
+            for text in record.get("warnings", ()):
+                print(f"    {text}", flush=True)
+    finally:
+        pool.shutdown(cancel_futures=True)  # an interruption waits for the parts that run, and begins no other
 
 
 def run_tables(

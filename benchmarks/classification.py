@@ -1,6 +1,7 @@
 """Classifiers: kstonet as it comes beside the models a user would pick instead, in one run.
 
-    python benchmarks/classification.py [--sets NAME ...] [--models NAME ...] [--splits 0 1 2] [--size 2000] [--data DIR]
+    python benchmarks/classification.py [--sets NAME ...] [--models NAME ...] [--splits 0 1 2] [--size 2000] [--jobs 1]
+        [--data DIR]
 
 What is compared
     KStoNetClassifier with its defaults; CatBoost, LightGBM and HistGradientBoosting with theirs; an SVC with RBF kernel whose C
@@ -122,6 +123,7 @@ SIMULATED = {
     "mixture 2": mixture(2, 10, 1.0),
     "mixture 10": mixture(10, 10, 0.7),
     "mixture 26": mixture(26, 16, 0.9),
+    "mixture 50": mixture(50, 20, 0.9),
     "imbalanced": imbalanced,
     "label noise": label_noise,
 }
@@ -329,6 +331,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", metavar="FILE", type=Path, default=RESULTS / "classification.json")
     parser.add_argument("--redo", action="store_true", help="measure again what the results file already holds")
     parser.add_argument("--limit", type=float, default=1800.0, metavar="SECONDS", help="of one part")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="parts at a time")
     parser.add_argument("--report", action="store_true", help="only write the table and the picture again")
     parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -369,7 +372,15 @@ def main() -> None:
             for split in arguments.splits
             for name in sets
         ]
-        run_all(Path(__file__).resolve(), parts, results, arguments.data, redo=arguments.redo, limit_s=arguments.limit)
+        run_all(
+            Path(__file__).resolve(),
+            parts,
+            results,
+            arguments.data,
+            redo=arguments.redo,
+            limit_s=arguments.limit,
+            jobs=arguments.jobs,
+        )
     report(results, absent)
     rows = ratio_rows(results.finished(), "log_loss", tuple(MODELS), sets, n=arguments.size)
     print(table(("log loss", *sets, "÷ CatBoost", "wins"), rows))
