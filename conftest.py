@@ -4,9 +4,13 @@ import gc
 import os
 from importlib.util import find_spec
 
-# With ``pytest -n auto`` every core has a worker: estimators in it take no further cores unless a test asks for them.
+# With ``pytest -n auto`` every core has a worker: estimators in it take no further cores unless a test asks for them. Neither do
+# scikit-learn's gradient boosting and its like: threads of OpenMP that have to share a core wait for each other without letting
+# go of it, and a fit of a tenth of a second takes five. OpenMP looks at its variable once, when scikit-learn is imported.
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
-    os.environ.setdefault("LOKY_MAX_CPU_COUNT", str(max((os.cpu_count() or 1) // int(workers), 1)))
+    own_cores = str(max((os.cpu_count() or 1) // int(workers), 1))
+    os.environ.setdefault("LOKY_MAX_CPU_COUNT", own_cores)
+    os.environ.setdefault("OMP_NUM_THREADS", own_cores)
 
 collect_ignore = [] if find_spec("torch") else ["src/kstonet/gram/torch.py"]
 fused = ["src/kstonet/gram/torch_distances.py", "src/kstonet/gram/torch_products.py"]
