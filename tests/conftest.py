@@ -53,6 +53,8 @@ def _few_folds():
         patch.setattr("kstonet.uncertainty.cross_fitting.ITERATIONS", 2)
         patch.setattr("kstonet.uncertainty.noise_model.FOLDS_OF_FEW", 2)
         patch.setattr("kstonet.uncertainty.logits.REPLICATES", 1)
+        patch.setattr("kstonet.uncertainty.logits.ITERATIONS", 2)
+        patch.setattr("kstonet.uncertainty.ridge_scale.MOST_DRAWN", 1)
         patch.setattr("kstonet.tuning.refits.FOLDS", 2)
         yield
 
@@ -71,3 +73,35 @@ def few_folds():
 def within_few_folds():
     """The same as a context, for fixtures that fit models which many tests share."""
     return _few_folds
+
+
+@contextmanager
+def _few_steps():
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (
+            "opening.FIRST_STEPS",
+            "contest.NEXT_STEPS",
+            "contest.PLENTY_STEPS",
+            "directions.STEPS",
+            "warping.STEPS",
+        ):
+            patch.setattr(f"kstonet.tuning.{name}", 2)
+        patch.setattr("kstonet.tuning.sparse.ROUNDS", 1)
+        patch.setattr("kstonet.tuning.directions.ROUNDS", 1)
+        yield
+
+
+@pytest.fixture
+def few_steps():
+    """A choice whose candidates climb two steps each: for tests that any choice would do for.
+
+    Every kind of candidate is still made, judged and told; what is chosen is rougher.
+    """
+    with _few_steps():
+        yield
+
+
+@pytest.fixture(scope="session")
+def within_few_steps():
+    """The same as a context, for fixtures that fit models which many tests share."""
+    return _few_steps

@@ -14,6 +14,7 @@ from scipy.special import expit, softmax
 
 from experiments import probabilities
 from kstonet import KStoNetClassifier
+from tests.estimators.test_probabilities import CASES, CLASSIFIERS, DEGENERATE, check_degenerate
 
 LOGITS = {
     "linear": lambda a, b, c: a - b,
@@ -62,3 +63,11 @@ def test_probabilities_of_one_simulated_set_of_the_experiment():
     part = probabilities.one_set("smooth", 1.0, 0)
     assert 0.1 < part["paper_coverage"] < part["default_coverage"] <= 1.0
     assert 0.0 < part["paper_width"] < part["default_width"] < 1.0
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("settings", DEGENERATE, ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:the network:UserWarning")
+def test_degenerate_data_by_all_folds(kind, case, settings):
+    check_degenerate(kind, case, settings)

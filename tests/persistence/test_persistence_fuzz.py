@@ -34,19 +34,38 @@ def test_the_files_hold_records_of_every_class(forgeable_files):
     assert ours - record_names(forgeable_files) == set()
 
 
-INFINITIES = [np.inf, -np.inf]
+NO_NUMBERS = [np.nan, np.inf, -np.inf]
+
+
+def owners(node, owner=None):
+    """The tensors of a description: the class and the field, or the attribute, that each is in, and its name."""
+    if isinstance(node, dict) and "tensor" in node:
+        yield owner, node["tensor"][0]
+    elif isinstance(node, dict) and "record" in node:
+        name, stored = node["record"]
+        for field, child in stored.items():
+            yield from owners(child, (name, field))
+    elif isinstance(node, dict | list):
+        for key, child in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from owners(child, owner or key)
 
 
 def test_values_that_are_no_numbers_are_refused(forgeable_files, forged_file):
-    """Every tensor: NaN and infinity, positive and negative in turn, never become predictions."""
-    tried = 0
+    """A tensor of every field in every file: NaN and infinities never become predictions.
+
+    A field is tried with NaN and infinity in the first file that has it, and with one of them in turn in every other.
+    """
+    seen, tried = {}, 0
     for description, tensors in forgeable_files:
         encoding = description["attributes"].get("encoding_", {"record": [None, {}]})["record"][1]
-        for name, array in tensors.items():
-            if name in encoding.get("fill", {}).get("tensor", []):  # NaN stands for columns that are not filled
-                continue
-            for value in (np.nan, INFINITIES[tried // 2 % 2]) if array.dtype.kind == "f" and array.size else ():
-                forged = array.copy()
+        numbers = {name for name, array in tensors.items() if array.dtype.kind == "f" and array.size}
+        numbers -= set(encoding.get("fill", {}).get("tensor", [])[:1])  # NaN stands for columns that are not filled
+        found = {owner: name for owner, name in reversed(list(owners(description))) if name in numbers}
+        for owner, name in found.items():
+            before = seen.get(owner, 0)
+            seen[owner] = max(2, before + 1)
+            for value in [NO_NUMBERS[before % 3]] if before else NO_NUMBERS[:2]:
+                forged = tensors[name].copy()
                 forged.reshape(-1)[0] = value
                 assert check_forgery(forged_file, description, tensors | {name: forged}), (description["class"], name, value)
                 tried += 1

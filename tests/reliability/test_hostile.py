@@ -123,8 +123,8 @@ TABLE: dict[str, tuple[Any, ...]] = {
 UNSOLVED = {"C = 1e+12": "use a smaller C"}
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_hostile_problems_are_finite_and_certified_in_bounded_time(name: str) -> None:
+def check_problem(name: str) -> None:
+    """A problem of the table is finite, certified and soon done."""
     cls, rows, y, parameters = TABLE[name]
     started = time.process_time()
     with warnings.catch_warnings(record=True) as said:
@@ -141,6 +141,14 @@ def test_hostile_problems_are_finite_and_certified_in_bounded_time(name: str) ->
     else:
         assert not failures  # every solver warns where it misses its tolerance
         assert uncertified(model) == ""
+
+
+@pytest.mark.usefixtures(
+    "few_folds", "few_steps"
+)  # hostile as they are; tests/long/test_hostile_fits.py has all folds and steps
+@pytest.mark.parametrize("name", TABLE)
+def test_hostile_problems_are_finite_and_certified_in_bounded_time(name: str) -> None:
+    check_problem(name)
 
 
 @pytest.mark.parametrize("number", range(15))
