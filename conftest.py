@@ -4,9 +4,9 @@ import gc
 import os
 from importlib.util import find_spec
 
-# With ``pytest -n auto`` every core has a worker: estimators in it take no further cores unless a test asks for them. Neither do
-# scikit-learn's gradient boosting and its like: threads of OpenMP that have to share a core wait for each other without letting
-# go of it, and a fit of a tenth of a second takes five. OpenMP looks at its variable once, when scikit-learn is imported.
+# With ``pytest -n auto`` every core has a worker: estimators in it take no further cores unless a test asks for them. Neither
+# does scikit-learn's gradient boosting: threads of OpenMP that have to share a core wait for each other without letting go of
+# it, and a fit of a tenth of a second takes several. OpenMP reads its variable once, when scikit-learn is imported.
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
     own_cores = str(max((os.cpu_count() or 1) // int(workers), 1))
     os.environ.setdefault("LOKY_MAX_CPU_COUNT", own_cores)
