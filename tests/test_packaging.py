@@ -81,7 +81,9 @@ def test_the_source_archive_makes_the_same_files(built, tmp_path):
         for name in wheel.namelist():
             if name.startswith("kstonet/"):
                 assert (found / name).read_bytes() == wheel.read(name), name
-    assert output(python.parent / "kstonet", "--version", cwd=tmp_path).strip() == f"kstonet {kstonet.__version__}"
+            elif name.endswith("/entry_points.txt"):  # the commands, which test_the_command_starts starts
+                assert (found / name).read_bytes() == wheel.read(name)
+    assert (python.parent / "kstonet").exists() or (python.parent / "kstonet.exe").exists()
 
 
 def test_it_imports_trains_and_knows_its_version(python, tmp_path):

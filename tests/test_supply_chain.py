@@ -80,7 +80,7 @@ import tempfile
 import numpy as np
 import kstonet
 from kstonet import KStoNetClassifier, KStoNetRegressor, StoNetRegressor
-X = np.random.default_rng(0).normal(size=(60, 2))
+X = np.random.default_rng(0).normal(size=(220, 2))  # of fewer rows ten choices follow the first, for the intervals
 for model in (KStoNetRegressor(max_iter=2), KStoNetClassifier(max_iter=2), StoNetRegressor(max_iter=2)):
     model.fit(X, X[:, 0] > 0).predict(X)
     with tempfile.NamedTemporaryFile(suffix=".kstonet") as file:
