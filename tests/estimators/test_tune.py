@@ -19,6 +19,11 @@ X = RNG.normal(size=(50, 3))
 Y = np.column_stack([np.sin(2 * X[:, 0]) + 0.3 * X[:, 1], X[:, 2] ** 2]) + 0.1 * RNG.normal(size=(50, 2))
 y = Y[:, 0]
 LABELS = np.array(["low", "middle", "high"])[np.digitize(y, [-0.4, 0.4])]
+SMALL = {
+    "kstonet.tuning.parts.default_repeats": lambda n: 2,
+    "kstonet.tuning.candidates.CS": CS[::2],
+    "kstonet.tuning.candidates.GAMMA_MULTIPLES": GAMMA_MULTIPLES[::2],
+}
 CLASSES = {"rbf": "RBF", "matern32": "Matern", "laplacian": "Laplacian"}
 
 
@@ -34,15 +39,17 @@ def tuned():
 
 @pytest.fixture
 def two_parts(monkeypatch):
-    """A search averages over two validation parts, which takes less than half the time of the five that 50 rows get."""
-    monkeypatch.setattr("kstonet.tuning.parts.default_repeats", lambda n: 2)
+    """A search averages over two validation parts instead of the five that 50 rows get, and tries every other value."""
+    for name, value in SMALL.items():
+        monkeypatch.setattr(name, value)
 
 
 @pytest.fixture(scope="module")
 def tuned_on_two_parts():
     """The same by two validation parts, for tests that search once more."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kstonet.tuning.parts.default_repeats", lambda n: 2)
+        for name, value in SMALL.items():
+            patch.setattr(name, value)
         return regressor(**ALL).fit(X, y)
 
 
@@ -51,8 +58,8 @@ def chosen_kernels(model):
     return {(type(part.kernel).__name__, round(part.kernel.gamma, 9)) for part in model.trained_.expansion.parts}
 
 
-def gammas(scale):
-    return {round(multiple * scale, 9) for multiple in GAMMA_MULTIPLES}
+def gammas(scale, multiples=GAMMA_MULTIPLES):
+    return {round(multiple * scale, 9) for multiple in multiples}
 
 
 def test_values_come_from_the_grids_and_are_used(tuned):
@@ -138,7 +145,7 @@ def test_precomputed_kernel(two_parts):
     K = np.exp(-0.3 * ((Z[:, None] - Z) ** 2).sum(axis=2))
     given = regressor(kernel="precomputed", C="tune", hidden_layer_sizes="tune").fit(K, y)
     screened = [row for row in given.tuning_["table"] if row["iterations"] == 0]
-    assert [row["C"] for row in screened] == list(CS)
+    assert [row["C"] for row in screened] == list(CS[::2])
     assert given.tuned_.keys() == {"C", "hidden_layer_sizes"}
     assert given.predict(K[:5]).shape == (5,)
     weights = np.repeat([0.0, 1.0], [10, 40])
@@ -152,7 +159,7 @@ def test_units_with_their_own_kernels(two_parts):
     both = regressor(kernel=["rbf", "laplacian"], hidden_layer_sizes=2, gamma="tune", C=[1.0, 2.0], noise_variance=[0.1, 0.05])
     both.fit(X, y)
     assert both.tuned_.keys() == {"gamma"}
-    assert {round(row["gamma"], 9) for row in both.tuning_["table"]} == gammas(1 / 3)
+    assert {round(row["gamma"], 9) for row in both.tuning_["table"]} == gammas(1 / 3, GAMMA_MULTIPLES[::2])
     scales = regressor(gamma=np.array([0.1, 0.2]), hidden_layer_sizes=[2], length_scale="tune", C=np.array([1.0, 2.0]))
     assert scales.fit(X, y).tuned_["length_scale"] is None or len(scales.tuned_["length_scale"]) == 3
 

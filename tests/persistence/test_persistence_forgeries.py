@@ -134,11 +134,11 @@ def test_missing_and_unknown_fields(files, refused):
 
 
 def test_records_of_another_class(files, refused):
-    """A record in the place of another, and a class that is not known."""
-    for name, description, tensors, places in first_of_every_class(files):
+    """A record in the place of another, every third of them in turn, and a class that is not known."""
+    for turn, (name, description, tensors, places) in enumerate(first_of_every_class(files)):
         forged = with_value(description, ("attributes", *places, "record", 0), "Nonesuch")
         assert refused(forged, tensors), name
-        for other, where in classes_of(description).items():
+        for other, where in list(classes_of(description).items())[turn % 3 :: 3]:
             if places and other != name and not fits_instead(other, name):
                 forged = with_value(description, ("attributes", *places), at(description["attributes"], where))
                 assert refused(forged, tensors), (name, other)
