@@ -18,6 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from kstonet import KStoNetClassifier, KStoNetRegressor, KStoNetRegressorCV, StoNetClassifier, StoNetRegressor
 from kstonet.estimators import callbacks
 
+pytestmark = pytest.mark.usefixtures("few_folds", "few_steps")  # how good choices and intervals are is tested elsewhere
+
 FAST = {"max_iter": 4, "n_average": 2, "n_imputation_steps": 5, "residuals": None, "random_state": 0}
 KINDS = (KStoNetRegressor, KStoNetClassifier, StoNetRegressor, StoNetClassifier)
 supported = pytest.mark.skipif(importlib.util.find_spec("sklearn.callback") is None, reason="scikit-learn before 1.9")

@@ -20,6 +20,8 @@ from kstonet import (
     StoNetRegressor,
 )
 
+pytestmark = pytest.mark.usefixtures("few_folds", "few_steps")  # how good choices and intervals are is tested elsewhere
+
 FAST = {"max_iter": 3, "n_average": 2, "n_imputation_steps": 5, "residuals": None, "random_state": 0}
 ONE = {"kernel": ["rbf"], "gamma": ["scale"], "length_scale": [None], "hidden_layer_sizes": [(3,)], "random_state": 0}
 REGRESSORS = [

@@ -25,7 +25,7 @@ def text_of(path):
 
 
 @each_document
-def test_code_blocks_run(path, few_folds):
+def test_code_blocks_run(path, few_folds, few_steps):
     blocks = re.findall(r"```python\n(.*?)```", text_of(path), flags=re.DOTALL)
     exec("\n".join(blocks), {"__name__": "__document__"})  # the blocks of a document share their names
 

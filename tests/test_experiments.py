@@ -25,7 +25,7 @@ from kstonet.datasets import make_measurement_error  # noqa: E402
 from kstonet.problem import Problem  # noqa: E402
 from kstonet.tuning import candidates, search  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("few_folds")  # how good the results are is in the tables of the experiments
+pytestmark = pytest.mark.usefixtures("few_folds", "few_steps")  # how good the results are is in the tables of the experiments
 
 
 def test_results_survive_a_kill(tmp_path):

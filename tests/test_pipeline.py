@@ -34,7 +34,7 @@ from kstonet.report import build_report
 from kstonet.storage.errors import ModelFileError
 from kstonet.tables import TableEncoder
 
-pytestmark = pytest.mark.usefixtures("few_folds")  # how good intervals are is tested elsewhere
+pytestmark = pytest.mark.usefixtures("few_folds", "few_steps")  # how good choices and intervals are is tested elsewhere
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=60)

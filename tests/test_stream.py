@@ -10,6 +10,8 @@ import kstonet
 from kstonet import KStoNetRegressor
 from kstonet.gram import LowRank
 
+pytestmark = pytest.mark.usefixtures("few_folds")  # how good intervals are is tested elsewhere
+
 RNG = np.random.default_rng(0)
 N, BATCH = 2400, 200
 X = RNG.uniform(-2, 2, size=(N, 2))

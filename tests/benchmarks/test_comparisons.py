@@ -10,6 +10,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+rough = pytest.mark.usefixtures("few_folds", "few_steps")  # how good the results are is in the tables of the benchmarks
+
+
 @pytest.fixture
 def script(monkeypatch):
     """A script of the benchmarks as a module."""
@@ -27,6 +30,7 @@ def folder(tmp_path):
     return str(tmp_path / "data")
 
 
+@rough
 def test_regressors(script, folder, tmp_path):
     tabular = script("tabular")
     results = script("_comparison").Results(tmp_path / "tabular.json")
@@ -44,6 +48,7 @@ def test_regressors(script, folder, tmp_path):
     assert "| SVR tuned |" in text
 
 
+@rough
 def test_seeds(script, folder, tmp_path):
     seeds = script("seeds")
     results = script("_comparison").Results(tmp_path / "seeds.json")
@@ -55,6 +60,7 @@ def test_seeds(script, folder, tmp_path):
     assert f"{max(first, second) / ((first + second) / 2):.3f}" in seeds.markdown(results)
 
 
+@rough
 def test_classifiers(script, tmp_path):
     classification = script("classification")
     results = script("_comparison").Results(tmp_path / "classification.json")
@@ -140,6 +146,7 @@ def test_many_tables(script, tmp_path):
     assert "| SVC tuned | 1 | 1.000 |" in page
 
 
+@rough
 def test_data_frames(script, tmp_path):
     frames, comparison = script("data_frames"), script("_comparison")
     rng = np.random.default_rng(0)
@@ -165,6 +172,7 @@ def test_data_frames(script, tmp_path):
     assert "| kstonet | 1 |" in page
 
 
+@rough
 def test_missing_values(script, folder, tmp_path):
     missing, comparison = script("missing_values"), script("_comparison")
     X, _, _, _ = missing.load(Path(folder) / "waves" / "data.npz", "30 % at random", 0)

@@ -17,6 +17,13 @@ def invoke(words, stdin=None):
     return CliRunner().invoke(app, [str(word) for word in words], input=stdin)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _rough(within_few_folds, within_few_steps):
+    """Commands are the same for choices and intervals of any quality."""
+    with within_few_folds(), within_few_steps():
+        yield
+
+
 @pytest.fixture
 def run(monkeypatch):
     """Run a command in this process; the terminal is wide, so that messages are not broken."""
@@ -31,15 +38,15 @@ def run(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def regression(tmp_path_factory, make_flats, within_few_folds):
+def regression(tmp_path_factory, make_flats, within_few_folds, within_few_steps):
     """A table and the model of ``kstonet fit``."""
-    with within_few_folds():
+    with within_few_folds(), within_few_steps():
         return _fitted(tmp_path_factory.mktemp("regression"), make_flats(), "price")
 
 
 @pytest.fixture(scope="session")
-def classification(tmp_path_factory, make_flats, within_few_folds):
-    with within_few_folds():
+def classification(tmp_path_factory, make_flats, within_few_folds, within_few_steps):
+    with within_few_folds(), within_few_steps():
         return _fitted(tmp_path_factory.mktemp("classification"), make_flats(), "heat")
 
 

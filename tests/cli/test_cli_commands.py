@@ -17,7 +17,7 @@ from kstonet.cli.tables import read_table
 from kstonet.metrics import coverage, crps_student
 from kstonet.persistence import read_metadata
 
-pytestmark = pytest.mark.usefixtures("few_folds")  # how good intervals are is tested elsewhere
+pytestmark = pytest.mark.usefixtures("few_folds", "few_steps")  # how good choices and intervals are is tested elsewhere
 
 
 def library_view(files, target):

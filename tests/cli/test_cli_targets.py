@@ -11,7 +11,7 @@ from kstonet.cli.prediction import beside, prediction_table
 from kstonet.cli.target import Target
 from kstonet.tables import InputError
 
-pytestmark = pytest.mark.usefixtures("few_folds")  # how good intervals are is tested elsewhere
+pytestmark = pytest.mark.usefixtures("few_folds", "few_steps")  # how good choices and intervals are is tested elsewhere
 QUICK = ["--tuning", "none", "--max-iter", "3"]
 
 

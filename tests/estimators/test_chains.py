@@ -43,13 +43,14 @@ def test_intervals_of_chains():
     assert (distribution.variance_by_source["between iterations"] > 0).all()
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("residuals", ["crossfit", "loo", "training"])
 def test_every_kind_of_residuals(residuals):
     model = KStoNetRegressor(tuning="none", n_chains=2, residuals=residuals, **FAST).fit(X, y)
     assert np.isfinite(model.predict_interval(X)).all()
 
 
-def test_classes():
+def test_classes(few_folds):
     rows, labels = load_iris(return_X_y=True)
     model = KStoNetClassifier(tuning="none", n_chains=2, **FAST).fit(rows, labels)
     assert model.score(rows, labels) > 0.9
@@ -82,7 +83,7 @@ def test_an_interrupted_chain_does_not_count():
     np.testing.assert_allclose(model.predict(X), one.predict(X))
 
 
-def test_stored_and_loaded(tmp_path):
+def test_stored_and_loaded(tmp_path, few_folds):
     model = KStoNetRegressor(tuning="none", n_chains=2, **FAST).fit(X, y)
     kstonet.save(model, tmp_path / "model.kstonet")
     loaded = kstonet.load(tmp_path / "model.kstonet")

@@ -18,7 +18,7 @@ from kstonet.settings import KernelLayerSettings
 from kstonet.targets import ClassTargets
 from kstonet.uncertainty.tempering import Tempering
 
-pytestmark = pytest.mark.usefixtures("few_folds")  # how good intervals are is tested elsewhere
+pytestmark = pytest.mark.usefixtures("few_folds", "few_steps")  # how good choices and intervals are is tested elsewhere
 SHORT = {"max_iter": 3, "n_average": 2, "n_imputation_steps": 5, "random_state": 0}
 KINDS = [
     partial(KStoNetClassifier, tuning="none", **SHORT),

@@ -15,7 +15,7 @@ from kstonet.iro import CHUNK
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
 
-pytestmark = pytest.mark.usefixtures("few_folds")  # how good intervals are is tested elsewhere
+pytestmark = pytest.mark.usefixtures("few_folds", "few_steps")  # how good choices and intervals are is tested elsewhere
 FAST = {"max_iter": 6, "n_average": 2, "n_imputation_steps": 10, "random_state": 0}
 
 

@@ -9,6 +9,8 @@ from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.gram import DenseGram, LowRank
 from kstonet.uncertainty import calibration, cross_fitting
 
+pytestmark = pytest.mark.usefixtures("few_folds")  # dense and other trainings have the same folds
+
 RNG = np.random.default_rng(0)
 N = 240
 X = RNG.normal(size=(N, 3))

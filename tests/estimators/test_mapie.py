@@ -24,6 +24,8 @@ from mapie.classification import CrossConformalClassifier, SplitConformalClassif
 from mapie.conformity_scores import ResidualNormalisedScore
 from mapie.regression import CrossConformalRegressor, SplitConformalRegressor
 
+pytestmark = pytest.mark.usefixtures("few_folds")  # conformal sets cover, however rough the deviations of the model are
+
 RATE = 1e-4
 LEVELS = [0.8, 0.9]
 FAST = {"max_iter": 8, "n_average": 3, "n_imputation_steps": 10, "residuals": "loo", "random_state": 0}

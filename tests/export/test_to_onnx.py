@@ -33,8 +33,8 @@ FINITE_RANK = ("linear", "poly")  # K_MM of more rows than the rank is singular,
 
 
 @pytest.fixture(autouse=True)
-def _quick_intervals(few_folds: None) -> None:
-    """Graphs give the intervals of any model; how good these are is tested elsewhere."""
+def _quick(few_folds: None, few_steps: None) -> None:
+    """Graphs give the answers of any model; how good these are is tested elsewhere."""
 
 
 def problem(n: int, features: int, seed: int = 0, standard: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -45,7 +45,7 @@ def type_(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def houses(tmp_path, few_folds):
+def houses(tmp_path, few_folds, few_steps):
     """A table as people have it: names of rows, dates, free text, a constant, gaps, accents."""
     rng = np.random.default_rng(3)
     n = 80
@@ -322,7 +322,7 @@ def test_the_demo_has_help(monkeypatch, capsys):
     assert "--folder" in capsys.readouterr().out
 
 
-def test_from_a_table_to_a_report_in_four_commands(type_, tmp_path):
+def test_from_a_table_to_a_report_in_four_commands(type_, tmp_path, few_folds, few_steps):
     """What the page says; tests/long/test_four_commands.py has 1,000 rows and the limit of time."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(350, 4))

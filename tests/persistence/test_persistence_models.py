@@ -100,7 +100,7 @@ def test_a_user_kernel_is_refused(model, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_functions_of_training_become_their_defaults(tmp_path):
+def test_functions_of_training_become_their_defaults(tmp_path, few_folds, few_steps):
     model = quick(KStoNetRegressor, callback=lambda state: None, C=lambda i: 5.0, random_state=np.random.RandomState(0))
     model.fit(X, Y)
     with pytest.warns(UserWarning, match=r"C=<function.*stored: None.*callback=<function.*random_state=RandomState.*set them"):

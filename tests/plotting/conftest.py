@@ -13,6 +13,13 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _rough_intervals(within_few_folds):
+    """Displays show intervals of any quality."""
+    with within_few_folds():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_figure_survives():
     yield

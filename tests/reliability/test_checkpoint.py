@@ -39,7 +39,7 @@ def dies_after(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
     monkeypatch.setattr(container, "write", dying)
 
 
-@pytest.mark.usefixtures("few_folds")  # fits die in the folds too, however many there are
+@pytest.mark.usefixtures("few_folds", "few_steps")  # fits die in the folds too, however many there are
 @pytest.mark.parametrize("name", [name for name in MODELS if "search" not in name])
 def test_a_fit_that_dies_after_every_second_file_ends_in_the_same_model(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -63,6 +63,7 @@ def test_a_fit_that_dies_after_every_second_file_ends_in_the_same_model(
 
 
 @needs_fork
+@pytest.mark.usefixtures("few_folds", "few_steps")  # processes that are forked have as few
 @pytest.mark.parametrize(
     ("name", "kills"), [("support vector regressions", 3), ("classifier", 2), ("search", 2), ("own search", 2)]
 )
