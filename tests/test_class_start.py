@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import islice
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kstonet import KStoNetClassifier
-from kstonet.class_start import class_latents, class_units, helpful_iterations, hidden_rows, some_of_many
+from kstonet.class_start import class_latents, class_units, hidden_rows, some_of_many
 from kstonet.initialisation import TrainingRows
 from kstonet.iro import IROState, iro
 from kstonet.layers.activations import get_activation
@@ -93,23 +92,6 @@ def test_a_chain_that_rests_keeps_its_network():
     at_once = next(iro(None, problem.outputs, replace(start, rest_after=0), settings.loop))
     assert at_once.network is fitted
     assert at_once.record.loss == fitted.head.loss(fitted.forward()[-1], problem.outputs)
-
-
-def test_iterations_help_as_long_as_hidden_rows_gain():
-    """Chains whose logits are known: the certainty of the true classes rises for three iterations, then falls."""
-    labels = np.tile([0, 1], 50)
-    rows = TrainingRows(np.zeros((100, 1)), None, labels, None)
-
-    def state(certainty):
-        logits = certainty * np.column_stack([labels == 0, labels == 1])
-        return SimpleNamespace(network=SimpleNamespace(forward=lambda inputs: (logits,)))
-
-    hidden = hidden_rows(np.random.default_rng(0), labels, None)
-    assert hidden.sum() == 20
-    for most, found in ((10, 3), (2, 2)):
-        chain = (state(certainty) for certainty in (1.0, 2.0, 3.0, 2.5, 9.0))
-        assert helpful_iterations(chain, state(0.5), rows, hidden, most) == found
-    assert helpful_iterations(iter([state(0.4)]), state(0.5), rows, hidden, 10) == 0
 
 
 def test_hidden_rows_leave_every_class_its_rows():

@@ -14,10 +14,10 @@ ROOT = Path(kstonet.__file__).parent
 # A part may import from the parts before it, and from itself.
 ORDER = [
     "_arrays", "_registry", "_records", "_words", "_files", "_progress", "_checks", "threads", "tables", "scaling",
-    "target_map", "metrics", "gram", "solvers", "imputation", "layers", "storage", "network", "noise", "initialisation", "iro",
-    "checkpoint", "uncertainty", "class_start", "stacked_start", "targets", "trained", "problem", "settings", "row_sums",
-    "sum_layers", "sum_training", "stream", "observers", "training", "tuning", "interpretation", "estimators", "dask",
-    "pipeline", "plotting", "persistence", "onnx_export", "report", "datasets", "demo", "cli",
+    "target_map", "metrics", "gram", "solvers", "imputation", "layers", "storage", "network", "noise", "initialisation",
+    "iro", "checkpoint", "uncertainty", "resting", "class_start", "stacked_start", "targets", "trained", "problem",
+    "settings", "row_sums", "sum_layers", "sum_training", "stream", "observers", "training", "tuning", "interpretation",
+    "estimators", "dask", "pipeline", "plotting", "persistence", "onnx_export", "report", "datasets", "demo", "cli",
     "baselines",  # deprecated: forwards to experiments
 ]  # fmt: skip
 INDEPENDENT = [{"gram", "imputation"}, {"solvers", "imputation"}]  # parts that must not know each other

@@ -1,4 +1,6 @@
-"""A regression starts as the mean of its ridge regressions, and no training throws a kernel away."""
+"""A regression starts as the mean of its ridge regressions, rests there unless iterations help, and throws no kernel away."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,13 +10,16 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.preprocessing import KernelCenterer
 
 from kstonet import KStoNetRegressor
+from kstonet.imputation.chain import ChainSettings
 from kstonet.initialisation import TrainingRows
+from kstonet.iro import IROSettings, IROState, iro
 from kstonet.layers.activations import get_activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.problem import Problem, Rows
 from kstonet.settings import KernelLayerSettings, TrainingSettings
 from kstonet.stacked_start import is_stacked, stacked_start
 from kstonet.targets import NumericTargets
+from kstonet.uncertainty.cross_fitting import cross_fitted
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
@@ -34,27 +39,94 @@ def network_of(sizes=(16,), activation="softplus", kernels=UNITS, targets=Y):
     return problem, settings.new_network(problem)
 
 
-def mean_of_regressions(problem):
-    """Of scikit-learn, with centred kernels in place of intercepts, weighted by the units."""
+def mean_of_regressions(problem, rows=slice(None)):
+    """Of scikit-learn, fitted on some rows, with centred kernels in place of intercepts, weighted by the units."""
     kernels = {"rbf": rbf_kernel(problem.X, gamma=GAMMA), "laplacian": laplacian_kernel(problem.X, gamma=GAMMA)}
-    y, means = problem.outputs[:, 0], []
+    y, means = problem.outputs[rows, 0], []
     for name in UNITS:
-        K = KernelCenterer().fit_transform(kernels[name])
-        centred = KernelRidge(alpha=RIDGES[name], kernel="precomputed").fit(K, y - y.mean())
-        means.append(centred.predict(K) + y.mean())
+        centre = KernelCenterer().fit(kernels[name][rows][:, rows])
+        own = centre.transform(kernels[name][rows][:, rows])
+        centred = KernelRidge(alpha=RIDGES[name], kernel="precomputed").fit(own, y - y.mean())
+        means.append(centred.predict(centre.transform(kernels[name][:, rows])) + y.mean())
     return np.mean(means, axis=0)
+
+
+def started(activation="softplus"):
+    """The problem, its rows, and the state that training starts from."""
+    problem, network = network_of(activation=activation)
+    rows = TrainingRows(problem.X, None, problem.outputs, None)
+    rng = np.random.default_rng(1)
+    return problem, rows, IROState(0, *stacked_start(network, rows), dict(rng.bit_generator.state), rest_after=0)
 
 
 @pytest.mark.parametrize("activation", ["softplus", "relu", "gelu"])
 def test_the_start_is_the_mean_of_the_regressions(activation):
-    problem, network = network_of(activation=activation)
-    rows = TrainingRows(problem.X, None, problem.outputs, None)
-    started, (values,) = stacked_start(np.random.default_rng(1), network, rows, get_activation(activation))
-    start, mean = started.forward()[-1][:, 0], mean_of_regressions(problem)
-    assert np.sqrt(np.mean((start - mean) ** 2)) < 0.03 * mean.std()
-    signs = np.sign(values.T @ problem.outputs[:, 0])
+    problem, _, state = started(activation)
+    mean = mean_of_regressions(problem)
+    assert state.network.forward()[-1][:, 0] == pytest.approx(mean, abs=1e-3 * mean.std())
+    signs = np.sign(state.latents[0].T @ problem.outputs[:, 0])
     assert signs[:4].sum() == 0
     assert signs[4:].sum() == 0
+
+
+def test_iterations_lead_to_the_regression_with_the_sum_of_the_kernels():
+    """At rest the coefficients of every unit are the residual times the unit's weight over the ridge of its kernel."""
+    problem, _, state = started()
+    loop = IROSettings(chain=ChainSettings(n_steps=60), temperature=0.0)
+    chain = iro(None, problem.outputs, replace(state, rest_after=None), loop)
+    for _ in range(60):
+        end = next(chain)
+    residual = problem.outputs[:, 0] - end.network.forward()[-1][:, 0]
+    ridges = np.array([RIDGES[name] for name in UNITS])
+    pulls = end.network.first.coef * (ridges / end.network.head.weights[0])[:, None]
+    together = pulls[:4].mean(axis=0), pulls[4:].mean(axis=0)  # softplus bends: the units of either sign balance that
+    for pull in together:
+        assert np.corrcoef(pull, residual)[0, 1] > 0.98
+    sizes = [pull.std() for pull in together]
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.25)  # their ridges differ by a factor of five
+
+
+def test_a_network_that_rests_is_the_mean_of_the_regressions():
+    parameters = {"kernel": UNITS, "gamma": GAMMA, "C": [1.0 / RIDGES[name] for name in UNITS], "loss": "squared"}
+    model = KStoNetRegressor(tuning="none", hidden_layer_sizes=16, max_iter=4, random_state=0, **parameters).fit(X, Y)
+    losses = [record["loss"] for record in model.history_]
+    assert losses == [losses[0]] * 4
+    expected = mean_of_regressions(Problem.of(Rows(X, Y), NumericTargets)) * Y.std() + Y.mean()
+    assert model.predict(X) == pytest.approx(expected, abs=1e-3 * Y.std())
+
+
+def test_iterations_go_on_where_they_help():
+    """Half of these units have a ridge with which they say next to nothing, and hold the mean half way back."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(400, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=400)
+    parameters = {"kernel": ["rbf"] * 4 + ["matern32"] * 4, "C": [100.0] * 4 + [1e-4] * 4, "gamma": 0.4, "loss": "squared"}
+    model = KStoNetRegressor(8, tuning="none", max_iter=8, random_state=0, residuals=None, **parameters).fit(X[:200], y[:200])
+    assert len({record["loss"] for record in model.history_}) > 3
+    assert model.score(X[200:], y[200:]) > 0.95
+
+
+def test_other_activations_have_a_way_to_go():
+    """Two units of tanh are no straight line, so the start is not the mean of the regressions."""
+    parameters = {"kernel": UNITS, "gamma": GAMMA, "C": [1.0 / RIDGES[name] for name in UNITS], "loss": "squared"}
+    model = KStoNetRegressor(16, "tanh", tuning="none", max_iter=3, random_state=0, residuals=None, **parameters).fit(X, Y)
+    assert len({record["loss"] for record in model.history_}) == 3
+
+
+def test_left_out_predictions_of_a_network_that_rests_are_those_of_the_regressions():
+    problem, _, state = started()
+    settings = IROSettings()
+    hidden = np.arange(0, 150, 4)
+    kept = np.setdiff1d(np.arange(150), hidden)
+    found = cross_fitted(state, None, problem.outputs, settings, None, part=hidden)[:, 0]
+    expected = mean_of_regressions(problem, kept)
+    assert found[hidden] == pytest.approx(expected[hidden], abs=2e-3)
+    assert found[kept] == pytest.approx(state.network.forward()[-1][kept, 0])
+    fold_of = np.random.default_rng(0).permutation(150) % 5
+    every = cross_fitted(state, None, problem.outputs, settings, None, folds=5)[:, 0]
+    for fold in range(5):
+        own = fold_of == fold
+        assert every[own] == pytest.approx(mean_of_regressions(problem, np.flatnonzero(~own))[own], abs=2e-3)
 
 
 def test_only_one_layer_of_regressions_is_a_stack():

@@ -9,24 +9,21 @@ given back by one factor (half way between a lasso and a relaxed one, Meinshause
 The imputation then moves latent values by the pull of the labels, and the refit answers with f = K·(pull)/ridge: at rest the
 network is a kernel logistic regression. The noise of the two layers decides how much a pull counts; it is set so that pulls
 have the size of the residuals of the ridge regressions, so that the network stays as smooth as these are. Whether that makes a
-network better is seen on rows that are hidden from it: the chain goes on as long as it does (:func:`helpful_iterations`).
+network better is seen on rows that are hidden from it: the chain goes on as long as it does (:mod:`kstonet.resting`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from kstonet.imputation.base import Latents
 from kstonet.initialisation import TrainingRows
-from kstonet.iro import IROState
 from kstonet.layers.activations import Activation
 from kstonet.layers.regression import automatic_alpha
 from kstonet.layers.ridge import RidgeLayer
 from kstonet.network import Network, forward_above
-from kstonet.solvers.softmax import log_proba
 from kstonet.uncertainty.tempering import best_temperature
 
 MOST_UNITS = 64  # so many classes have a unit each; more share them
@@ -190,44 +187,6 @@ def hidden_rows(rng: np.random.Generator, outputs: np.ndarray, weights: np.ndarr
         own = rng.permutation(np.flatnonzero((outputs == label) & counted))
         hidden[own[: len(own) // HIDDEN]] = True
     return hidden
-
-
-def helpful_iterations(
-    chain: Iterator[IROState], start: IROState, rows: TrainingRows, hidden: np.ndarray, max_iter: int
-) -> int:
-    """How many iterations lower the log loss of hidden rows, each by a standard error at least; often none.
-
-    The first layer starts as the best regression of its kernel, and the head is fitted on left-out values. Later refits know
-    labels twice, as those of a row and by the latent values of its neighbours; on validation rows this raised the error of ten
-    and of 26 classes by a twentieth and lowered the log loss of a few sets.
-
-    Parameters
-    ----------
-    chain : iterator of IROState
-        Goes on from ``start``; hidden rows have no weight in it.
-    start : IROState
-        The network that does not know the hidden rows.
-    rows : TrainingRows
-        All rows.
-    hidden : ndarray of bool of shape (n,)
-        The hidden ones.
-    max_iter : int
-        Iterations at most.
-    """
-    labels = rows.outputs[hidden]
-
-    def losses(state: IROState) -> np.ndarray:
-        log_p = log_proba(state.network.forward(rows.inputs)[-1][hidden])
-        return np.asarray(-log_p[np.arange(len(labels)), labels])
-
-    best = losses(start)
-    for iteration in range(max_iter):
-        new = losses(next(chain))
-        gain = best - new
-        if not gain.mean() > gain.std() / np.sqrt(len(gain)):
-            return iteration
-        best = new
-    return max_iter
 
 
 def _size(values: np.ndarray, weights: np.ndarray | None) -> float:

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from kstonet._checks import require
 from kstonet._records import storable
-from kstonet.class_start import FEWEST_HIDDEN, class_start, class_units, helpful_iterations, hidden_rows, some_of_many
+from kstonet.class_start import FEWEST_HIDDEN, class_start, class_units, hidden_rows, some_of_many
 from kstonet.imputation.base import Latents
 from kstonet.initialisation import TARGET_SHARE, TrainingRows, initial_latents
 from kstonet.iro import IROSettings, IROState, iro
@@ -20,12 +20,14 @@ from kstonet.layers.base import UpperLayer
 from kstonet.layers.heads import CategoricalHead, OrdinalHead
 from kstonet.layers.ridge import RidgeLayer
 from kstonet.network import Network, forward_above
+from kstonet.resting import helpful_iterations
 from kstonet.scaling import Scaler
 from kstonet.solvers.ordinal import class_scores
 from kstonet.solvers.softmax import log_proba
-from kstonet.stacked_start import STACKED_SHARE, has_several_kernels, is_stacked, stacked_start
+from kstonet.stacked_start import STACKED_SHARE, has_several_kernels, is_stacked, keeps_means, stacked_start
 from kstonet.target_map import TargetMap
 from kstonet.uncertainty.calibration import IntervalCalibration, ProbabilityCalibration, TrainingEnd
+from kstonet.uncertainty.cross_fitting import part_of_many
 from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.tempering import Tempering
 
@@ -186,7 +188,7 @@ class NumericTargets:
     ) -> tuple[Network, Latents]:
         """Latent values that know the targets."""
         if is_stacked(network):
-            return stacked_start(rng, network, rows, activation)
+            return stacked_start(network, rows)
         share = STACKED_SHARE if has_several_kernels(network) else TARGET_SHARE
         latents = initial_latents(rng, rows.X, rows.outputs, network.hidden_sizes, activation, share)
         return rows.refitted(network, latents), latents
@@ -194,8 +196,27 @@ class NumericTargets:
     def rest_after(
         self, network: Network, rows: TrainingRows, activation: Activation, loop: IROSettings, max_iter: int, seed: int
     ) -> int | None:
-        """Regressions go on."""
-        return None
+        """As soon as iterations no longer make the mean of ridge regressions better at rows that were hidden from it.
+
+        Where training does not start as such a mean, it has a way to go, and goes on.
+        """
+        if not (is_stacked(network) and keeps_means(activation)):
+            return None
+        hidden = np.zeros(len(rows.outputs), dtype=bool)
+        hidden[part_of_many(len(hidden))] = True
+        seen = np.where(hidden, 0.0, 1.0 if rows.weights is None else rows.weights)
+        hidden &= True if rows.weights is None else rows.weights > 0
+        if hidden.sum() < FEWEST_HIDDEN or not seen.any():
+            return 0
+        rng = np.random.default_rng([seed, 1])
+        start = IROState(0, *stacked_start(network, replace(rows, weights=seen)), dict(rng.bit_generator.state))
+        chain = iro(rows.inputs, rows.outputs, start, loop, seen)
+
+        def losses(state: IROState) -> np.ndarray:
+            errors = state.network.forward(rows.inputs)[-1][hidden] - rows.outputs[hidden]
+            return np.asarray((errors**2).mean(axis=1))
+
+        return helpful_iterations(chain, start, losses, max_iter)
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """R², averaged over the targets."""
@@ -359,8 +380,13 @@ class ClassTargets:
         start = IROState(
             0, *self.start(rng, network, replace(rows, weights=weights), activation), dict(rng.bit_generator.state)
         )
-        chain = iro(rows.inputs, rows.outputs, start, loop, weights)
-        return helpful_iterations(chain, start, rows, hidden, max_iter)
+        chain, labels = iro(rows.inputs, rows.outputs, start, loop, weights), rows.outputs[hidden]
+
+        def losses(state: IROState) -> np.ndarray:
+            log_p = log_proba(state.network.forward(rows.inputs)[-1][hidden])
+            return np.asarray(-log_p[np.arange(len(labels)), labels])
+
+        return helpful_iterations(chain, start, losses, max_iter)
 
     @staticmethod
     def _starts_where_it_ends(network: Network) -> bool:

@@ -113,7 +113,7 @@ class _Training:
             if self.settings.residuals is not None:
                 kept = self.run.states("exact", kept, lambda: self._exact(self.finished))
         except KeyboardInterrupt:  # what is trained so far is a model
-            done = self.finished or list(self.recent)
+            done = self.finished or _distinct(self.recent)
             if not done:
                 raise
             for observer in self.observers:
@@ -163,7 +163,7 @@ class _Training:
             state = own[-1].state if own else start if self.starts else self._started(start, chain)
             if stop is None:
                 stop = self._run_chain(chain, state, start)
-            self.finished.extend(self.recent)
+            self.finished.extend(_distinct(self.recent))
             if stop is Stop.TRAINING:
                 break
 
@@ -186,7 +186,7 @@ class _Training:
             self.recent.append(state)
             record = self._record(state, chain)
             self.history.append(record)
-            done = Iteration(state, record, chain, lambda: self._model([*self.finished, *self.recent]))
+            done = Iteration(state, record, chain, lambda: self._model([*self.finished, *_distinct(self.recent)]))
             wishes = {observer.iteration(done) for observer in self.observers}
             enough = state.iteration - start.iteration >= settings.max_iter
             stop = Stop.TRAINING if Stop.TRAINING in wishes else Stop.CHAIN if Stop.CHAIN in wishes or enough else None
@@ -290,6 +290,11 @@ class _Training:
         for observer in self.observers:
             observer.ended("intervals")
         return finished
+
+
+def _distinct(states: Sequence[IROState]) -> list[IROState]:
+    """The iterates of a chain that predictions average; one of them where all rest, for then they are the same network."""
+    return list(states)[-1:] if states and states[0].rests else list(states)
 
 
 def _validation(

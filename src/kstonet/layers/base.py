@@ -122,6 +122,10 @@ class FirstLayerUncertainty(Protocol):
         """Covariance at new rows, given the features of every part of the expansion; shape (n, m, m)."""
         ...
 
+    def joint(self, variance: np.ndarray) -> np.ndarray:
+        """Covariance (n, m, m) of left-out values with these variances (n, m)."""
+        ...
+
     def left_out(
         self,
         layers: Sequence[Any],

@@ -34,6 +34,10 @@ class LinearUncertainty:
         blocks = row_blocks(len(inputs), (inputs.shape[1] + 1) ** 2)
         return np.concatenate([self.regression.own_covariance(inputs[rows]) for rows in blocks])
 
+    def joint(self, variance: np.ndarray) -> np.ndarray:
+        """Left-out values of different regressions are taken for independent."""
+        return np.asarray(variance[:, :, None] * np.eye(variance.shape[1]))
+
     def left_out(
         self,
         layers: Sequence[Any],

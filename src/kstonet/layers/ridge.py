@@ -22,6 +22,8 @@ from kstonet.layers.kernel import FittedRows, UnitGroup, functions_at
 from kstonet.layers.ridge_map import RidgeMap
 from kstonet.layers.svr_uncertainty import MarginUncertainty
 
+ALIKE = 1e-9  # difference of latent values, over the largest, that is rounding
+
 
 @dataclass(frozen=True)
 class RidgeLayer(ExactRefits, FittedRows):
@@ -165,13 +167,31 @@ class RidgeLayer(ExactRefits, FittedRows):
     def uncertainty(
         self, expansion: Expansion, inputs: Any, outputs: np.ndarray, sample_weight: np.ndarray | None
     ) -> MarginUncertainty:
-        """Every row pins the functions down, up to the ridge: the variance of Gaussian process regression."""
+        """Every row pins the functions down, up to the ridge: the variance of Gaussian process regression.
+
+        Its errors are linear in the noise of the latent values: units that have the same values have the same noise.
+        """
         margins = []
         for group, ridge, part in zip(self.groups, self.maps, expansion.parts, strict=True):
             counted = np.isfinite(ridge.row_ridges) & (True if sample_weight is None else sample_weight > 0)
             counted &= np.isin(np.arange(len(outputs)), part.used)  # all but coefficients that happen to be exactly zero
             margins.append((group.gram, group.units, np.tile(counted, (len(group.units), 1))))
-        return MarginUncertainty.of(margins, expansion, [ridge.row_ridges for ridge in self.maps])
+        return MarginUncertainty.of(margins, expansion, [ridge.row_ridges for ridge in self.maps], _signs(outputs))
+
+
+def _signs(latents: np.ndarray) -> np.ndarray | None:
+    """Signs with which all units have the latent values of the first; None where a unit has others.
+
+    Examples
+    --------
+    >>> values = np.array([[1.0, -1.0], [0.5, -0.5]])
+    >>> _signs(values), _signs(values + [[0.0, 0.1]])
+    (array([ 1., -1.]), None)
+    """
+    first = latents[:, :1]
+    signs = np.where(first[:, 0] @ latents < 0.0, -1.0, 1.0)
+    alike = latents.shape[1] > 1 and np.allclose(latents, first * signs, rtol=0.0, atol=ALIKE * float(np.abs(first).max()))
+    return signs if alike else None
 
 
 def _solved(values: np.ndarray | None) -> np.ndarray:

@@ -1,4 +1,8 @@
-"""The variance of a layer of support vector regressions: independent units, each with its own margin set."""
+"""The variance of a layer of support vector regressions: each unit has its own margin set.
+
+Units are independent given the data, but for regressions of the same latent values, or of minus these: they have made the same
+errors.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from kstonet.layers.margin import MarginFactor, thinned
 from kstonet.threads import single_threaded
 
 
-@storable()
+@storable(common="float m")
 @dataclass(frozen=True)
 class MarginUncertainty:
     """The margin sets of all units, with what the variance of eq. (SVRvareq) needs of them.
@@ -38,6 +42,8 @@ class MarginUncertainty:
     ridges : tuple of ndarray
         For units with a squared loss, the ridges up to which the rows of their margin sets pin them down; empty for support
         vector regressions.
+    common : ndarray of shape (m,), optional
+        Correlation of every unit's error with one that all of them have, between -1 and 1; without it units are independent.
     """
 
     expansion: Expansion
@@ -45,10 +51,15 @@ class MarginUncertainty:
     matrices: dict[int, np.ndarray]
     diagonals: tuple[float | None, ...]
     ridges: tuple[np.ndarray, ...] = ()
+    common: np.ndarray | None = None
 
     @classmethod
     def of(
-        cls, margins: Sequence[tuple[Gram, np.ndarray, np.ndarray]], expansion: Expansion, ridges: Sequence[np.ndarray] = ()
+        cls,
+        margins: Sequence[tuple[Gram, np.ndarray, np.ndarray]],
+        expansion: Expansion,
+        ridges: Sequence[np.ndarray] = (),
+        common: np.ndarray | None = None,
     ) -> MarginUncertainty:
         """From (Gram, units, mask of the margin sets) of every group; ``expansion`` keeps all of their support vectors.
 
@@ -68,7 +79,7 @@ class MarginUncertainty:
                 if ridges:
                     own_ridges[unit] = ridges[k][members]
         in_order = [tuple(values[unit] for unit in sorted(values)) for values in (columns, own_ridges)]
-        return cls(expansion, in_order[0], matrices, tuple(diagonals), in_order[1])
+        return cls(expansion, in_order[0], matrices, tuple(diagonals), in_order[1], common)
 
     @cached_property
     def factors(self) -> dict[int, MarginFactor]:
@@ -99,14 +110,22 @@ class MarginUncertainty:
         return {name: value for name, value in self.__dict__.items() if name != "factors"}
 
     def covariance(self, X: np.ndarray, features: list[Array]) -> np.ndarray:
-        """Diagonal: units are independent given the data."""
+        """Of the variances that the margin sets leave."""
         variance = np.empty((len(X), len(self.columns)))
         for part, values, shared in zip(self.expansion.parts, features, self.diagonals, strict=True):
             assert part.kernel is not None
             diagonal = np.full(len(X), shared) if shared is not None else np.asarray(part.kernel.diagonal(X))
             for units in self.alike(part):
                 variance[:, units] = self.factors[units[0]].variance(values, diagonal)[:, None]
-        return np.asarray(variance[:, :, None] * np.eye(variance.shape[1]))
+        return self.joint(variance)
+
+    def joint(self, variance: np.ndarray) -> np.ndarray:
+        """Covariance (n, m, m) of values with these variances (n, m)."""
+        if self.common is None:
+            return np.asarray(variance[:, :, None] * np.eye(variance.shape[1]))
+        shared = np.sqrt(variance) * self.common
+        own = variance * (1.0 - self.common**2)
+        return np.asarray(shared[:, :, None] * shared[:, None, :] + own[:, :, None] * np.eye(variance.shape[1]))
 
     def left_out(
         self,
@@ -148,6 +167,8 @@ class MarginUncertainty:
             yield "there is not one ridge for every row of a margin set"
         elif not all((ridge > 0).all() for ridge in self.ridges):
             yield "a ridge is not positive"
+        elif self.common is not None and (len(self.common) != len(self.columns) or (np.abs(self.common) > 1).any()):
+            yield "the errors of units have impossible correlations"
         else:
             for part, diagonal in zip(parts, self.diagonals, strict=True):
                 if part.kernel is None or (diagonal is not None) != part.holds_values:

@@ -178,7 +178,8 @@ def _of_regressor(network: TrainedNetwork, x: Value, metadata: dict[str, str], r
     assert isinstance(calibration, IntervalCalibration)
     with x.graph.scope("first_layer_variance"):
         first = first_variance(network.uncertainty.first, x, features)
-    first, regression = variances(values, first, network.uncertainty.uppers)
+    common = getattr(network.uncertainty.first, "common", None)
+    first, regression = variances(values, first, network.uncertainty.uppers, common)
     noise, iterates = calibration.noise, len(network.uppers)
     centred = means - mean
     between = (centred * centred).sum(0) / max(iterates - 1, 1)

@@ -1,8 +1,8 @@
 """The layers above the first as a graph, for all averaged iterates at once, and the recursion of their moments.
 
 The recursion is that of :mod:`kstonet.uncertainty`, eq. (varest), to first order. Two things make it small here: the values of
-the first layer are independent of each other, so that variances stand for their covariance; and of the outputs only variances
-are asked. A network with one hidden layer has no covariance matrix at all.
+the first layer are mostly independent of each other, so that variances stand for their covariance; and of the outputs only
+variances are asked. A network with one hidden layer then has no covariance matrix at all.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def _coefficients(layer: Any) -> tuple[np.ndarray, np.ndarray]:
     return layer.coefficients()  # type: ignore[no-any-return]
 
 
-def variances(values: Sequence[Value], first: Value, uppers: Sequence[Sequence[Any]]) -> tuple[Value, Value]:
+def variances(
+    values: Sequence[Value], first: Value, uppers: Sequence[Sequence[Any]], common: np.ndarray | None = None
+) -> tuple[Value, Value]:
     """Variance of the outputs from the first layer and from the regression layers, shape (iterates, outputs, n) each.
 
     Parameters
@@ -46,13 +48,27 @@ def variances(values: Sequence[Value], first: Value, uppers: Sequence[Sequence[A
         Variance of the first layer's values, (units, n) or (1, units, n).
     uppers : sequence of sequence of RegressionUncertainty
         The layers above the first, for every iterate.
+    common : ndarray of shape (units,), optional
+        Correlations of the first layer's errors with one that all units have.
     """
     depth = len(uppers[0])
+    if common is not None:
+        first = _with_common_error(first, common)
     parts = [first]  # from the first layer; from the regression layers, once there is one
     for k, layers in enumerate(zip(*uppers, strict=True)):
         with first.graph.scope(f"moments_{k + 1}"):
-            parts = _propagated(values[k], parts, layers, diagonal=k == 0, last=k == depth - 1)
+            parts = _propagated(values[k], parts, layers, diagonal=k == 0 and common is None, last=k == depth - 1)
     return parts[0], parts[1]
+
+
+def _with_common_error(variance: Value, common: np.ndarray) -> Value:
+    """Covariance (1, units, units, n) from variances (units, n), of which a share is that of an error of all units."""
+    units = len(common)
+    variance = variance.reshaped(units, -1)
+    shared = op("Sqrt", op("Max", variance, 0.0)) * common[:, None]
+    own = variance * (1.0 - common**2)[:, None]
+    whole = shared.with_axis(1) * shared.with_axis(0) + own.with_axis(1) * np.eye(units)[:, :, None]
+    return whole.with_axis(0)
 
 
 def _propagated(

@@ -150,9 +150,8 @@ def left_out_moments(
     fitted = np.stack([layer.mean(inputs)[rows] for layer in firsts])
     last = firsts[-len(chain) :]
     shifts, variance = uncertainty.first.left_out(last, uncertainty.expansion, inputs, states[-1].latents[0], rows)
-    one = np.eye(variance.shape[1])
     blocks = row_blocks(len(variance), COVARIANCES * variance.shape[1] ** 2)
-    moments = _concatenated([uncertainty.averaged(fitted[:, own], variance[own, :, None] * one) for own in blocks])
+    moments = _concatenated([uncertainty.averaged(fitted[:, own], uncertainty.first.joint(variance[own])) for own in blocks])
     values = fitted[-len(chain) :] + np.stack(shifts)
     ends = [forward_above(state.network.uppers, own)[-1] for state, own in zip(chain, values, strict=True)]
     return replace(moments, mean=np.mean(ends, axis=0))
