@@ -7,8 +7,8 @@ from kstonet.imputation.chain import ChainSettings
 from kstonet.iro import IROSettings
 from kstonet.observers import EarlyStopping, Ends, Iteration, Observer, Progress, Stop
 from kstonet.problem import Problem, Rows
-from kstonet.settings import LinearLayerSettings, TrainingSettings
-from kstonet.targets import NumericTargets
+from kstonet.settings import KernelLayerSettings, LinearLayerSettings, TrainingSettings
+from kstonet.targets import ClassTargets, NumericTargets
 from kstonet.training import train
 
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -151,3 +151,15 @@ def test_progress_goes_to_standard_error(capsys, verbose):
     assert said.err.count("validation") == 3
     assert ("3/3" in said.err) == (verbose == 1)
     assert ("seconds: impute" in said.err) == (verbose == 2)
+
+
+def test_a_network_that_rests_says_so(capsys):
+    """Two classes that nothing tells apart: the one-vs-rest machine cannot gain by iterations."""
+    labels = np.tile([0, 1], len(X) // 2 + 1)[: len(X)]
+    problem = Problem.of(Rows(X, labels), ClassTargets)
+    train(
+        problem, TrainingSettings(KernelLayerSettings(loss="squared"), (1,), residuals=None, max_iter=2), [Progress("a", 2, 2)]
+    )
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert all(line.endswith("the network rests: iterations no longer help at rows that are hidden from them") for line in said)

@@ -148,13 +148,15 @@ class Progress(Observer):
 
     def iteration(self, done: Iteration) -> Stop | None:
         """Show one more iteration."""
-        record = done.record
+        record, rest_after = done.record, done.state.rest_after
         if self._verbose >= 2:
-            write(
-                f"[{self._name}] iteration {record['iteration']:4d}  {losses(record)}  SVR gap {record['svr_gap']:.1e}  "
-                f"seconds: impute {record['seconds_impute']:.2f}, first layer {record['seconds_first_layer']:.2f}, "
-                f"regressions {record['seconds_regressions']:.2f}\n"
+            parts = (
+                f"SVR gap {record['svr_gap']:.1e}  seconds: impute {record['seconds_impute']:.2f}, "
+                f"first layer {record['seconds_first_layer']:.2f}, regressions {record['seconds_regressions']:.2f}"
             )
+            if rest_after is not None and done.state.iteration > rest_after:
+                parts = "the network rests: iterations no longer help at rows that are hidden from them"
+            write(f"[{self._name}] iteration {record['iteration']:4d}  {losses(record)}  {parts}\n")
         else:
             self._bar.advance(losses(record))
         return None
