@@ -193,3 +193,18 @@ def test_missing_values(script, folder, tmp_path):
     assert "## Numbers, missing: 10 % at random" in page
     assert "## Classes, missing: 10 % at random" in page
     assert page.count("| waves | ") == 2
+
+
+@rough
+def test_resting(script, folder, tmp_path):
+    resting, comparison = script("resting"), script("_comparison")
+    path = Path(folder) / "waves" / "data.npz"
+    assert len(resting.load(path)[1]) == 120  # without those of the first fold
+    assert [part["n"] for _, part in resting.parts_of({"waves": path}, [60, 61], 1)] == [60, 60]
+    results = comparison.Results(tmp_path / "resting.json")
+    for place, part in resting.parts_of({"waves": path}, [60], 1):
+        results.add(resting.measure(place, part))
+    rests, goes_on = results.finished()
+    assert rests["error"] != goes_on["error"]
+    assert 0 < rests["error"] < 0.7
+    assert f"| 60 | 1 | {rests['error'] / goes_on['error']:.4f} |" in resting.page(results)

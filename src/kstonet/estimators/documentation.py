@@ -37,7 +37,8 @@ SHARED_PARAMETERS = """
         Temperature of the sampler. 1 draws from the model's own distribution; "auto" is 1, or C/10 where C is below 10 and the
         noise of the first layer would swamp it.
     max_iter : int
-        Largest number of iterations of Algorithm 1; the fixed default is 40.
+        Largest number of iterations of Algorithm 1; the fixed default is 40. With a squared loss and one hidden layer the
+        network stays as it is from the iteration on where others no longer help at rows that are hidden from a second chain.
     n_average : int
         Predictions are averaged over this many of the last iterations (Theorem 3); 1 uses the last one alone. The fixed default
         is 10.
