@@ -31,6 +31,7 @@ from kstonet.layers.activations import Activation
 from kstonet.layers.dense import DenseLayer
 from kstonet.layers.ridge import RidgeLayer
 from kstonet.network import Network
+from kstonet.scaling import Scaler
 
 STACKED_SHARE = 0.999  # correlation of an initial latent value with several targets: units differ by their kernels
 ANCHOR_PENALTY = 1e-6  # a ridge that divides weights equally between units that say the same
@@ -73,10 +74,8 @@ def stacked_start(network: Network, rows: TrainingRows) -> tuple[Network, Latent
     first, head = network.first, network.head
     assert isinstance(first, RidgeLayer)
     assert isinstance(head, DenseLayer)
-    target = rows.outputs[:, 0]
-    centre, spread = np.average(target, weights=rows.weights), target.std()
-    standard = (target - centre) / (spread if spread > 0.0 else 1.0)
-    values = standard[:, None] * _alternating([group.units for group in first.groups])
+    standard = Scaler.fit(rows.outputs, rows.weights).forward(rows.outputs)
+    values = standard * _alternating([group.units for group in first.groups])
     first = replace(first, ratio=NOISE_RATIO, noise_share=NOISE_SHARE)
     head = head.anchored(values, rows.outputs, rows.weights, ANCHOR_PENALTY)
     return rows.refitted(Network((first, head)), (values,)), (values,)

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 import kstonet
-from kstonet import observers, stacked_start
+from kstonet import observers, targets
 from kstonet.cli import predict
 from kstonet.estimators.callbacks import UserCallback
 from kstonet.layers.ridge import RidgeLayer
@@ -64,7 +64,7 @@ def test_while_it_trains(fit, interrupt, quiet):
 
 
 def test_before_the_first_iteration(fit, interrupt):
-    interrupt(stacked_start, "initial_latents")
+    interrupt(targets, "stacked_start")
     result, columns = fit()
     assert columns is None
     assert result.stdout == ""

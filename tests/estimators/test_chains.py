@@ -12,9 +12,9 @@ FAST = {"max_iter": 5, "n_average": 3, "n_imputation_steps": 5, "random_state": 
 X, y = (part[:200] for part in load_diabetes(return_X_y=True))
 
 
-@pytest.mark.parametrize("kind", [KStoNetRegressor, StoNetRegressor])
-def test_predictions_are_means_over_the_chains(kind):
-    one, three = (kind(n_chains=n, residuals=None, **FAST).fit(X, y) for n in (1, 3))
+@pytest.mark.parametrize(("kind", "tuning"), [(KStoNetRegressor, {"tuning": "none"}), (StoNetRegressor, {})])
+def test_predictions_are_means_over_the_chains(kind, tuning):
+    one, three = (kind(n_chains=n, residuals=None, **tuning, **FAST).fit(X, y) for n in (1, 3))
     outputs = three.trained_.outputs(X)
     assert len(outputs) == 9
     np.testing.assert_allclose(outputs[:3], one.trained_.outputs(X), atol=1e-8)  # the first chain is the only one
@@ -22,6 +22,13 @@ def test_predictions_are_means_over_the_chains(kind):
     ends = outputs[[2, 5, 8], :, 0]
     assert np.abs(ends[0] - ends[1]).max() > 1e-3
     assert np.abs(ends[1] - ends[2]).max() > 1e-3
+
+
+def test_of_a_chain_that_rests_one_network_is_kept():
+    model = KStoNetRegressor(tuning="none", loss="squared", C=1.0, hidden_layer_sizes=4, residuals=None, **FAST).fit(X, y)
+    assert len({record["loss"] for record in model.history_}) == 1
+    assert len(model.trained_.uppers) == len(model.trained_.outputs(X)) == 1
+    assert model.n_iter_ == 5
 
 
 def test_history_says_which_chain():

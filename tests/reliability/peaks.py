@@ -21,7 +21,9 @@ KINDS: dict[str, Any] = {
     "means": KStoNetRegressor(tuning="none", residuals=None, **FEW),
     "intervals": KStoNetRegressor(tuning="none", **FEW),
     "squared": KStoNetRegressor(tuning="none", loss="squared", **FEW),
-    "many units": KStoNetRegressor(50, tuning="none", loss="squared", **FEW),
+    "many units": KStoNetRegressor(
+        50, "tanh", tuning="none", loss="squared", **FEW
+    ),  # with softplus it may rest, and take less
     "default": KStoNetRegressor(random_state=0),
     "search": KStoNetRegressor(C="tune", **FEW),
     "classifier": KStoNetClassifier(random_state=0),
