@@ -53,10 +53,8 @@ class Fuzz:
             started = time.process_time()
             model, taken, slack = (self._traced if number % TRACED_EVERY == 0 else self._measured)()
             self.slowest = max(self.slowest, time.process_time() - started)
-            if (
-                taken > TIMES * size + slack
-            ):  # now and then an allocator takes pages for later ones: not for the same file again
-                taken = min(taken, self._measured()[1] if slack == SLACK_OF_PROCESS else taken)
+            if slack == SLACK_OF_PROCESS and taken > TIMES * size + slack:
+                taken = self._measured()[1]  # an allocator takes pages in advance now and then, but not for the same file again
             self.refused += model is None
             if model is not None:
                 check_answers(model)
