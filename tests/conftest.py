@@ -55,7 +55,7 @@ def _few_folds():
         patch.setattr("kstonet.uncertainty.logits.REPLICATES", 1)
         patch.setattr("kstonet.uncertainty.logits.ITERATIONS", 2)
         patch.setattr("kstonet.uncertainty.ridge_scale.MOST_DRAWN", 1)
-        patch.setattr("kstonet.tuning.refits.FOLDS", 2)
+        patch.setattr("kstonet.tuning.joined.FEW_PARTS", 2)
         yield
 
 

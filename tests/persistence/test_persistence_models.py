@@ -43,7 +43,7 @@ def test_pickle_and_joblib_give_the_same(name, fitted, tmp_path):
     assert_same(pickle.loads(pickle.dumps(load(tmp_path / "m.kstonet"))), model, new)
 
 
-def test_a_loaded_model_can_be_calibrated_and_fitted(fitted, tmp_path):
+def test_a_loaded_model_can_be_calibrated_and_fitted(fitted, few_folds, tmp_path):
     model, new = fitted("rbf")
     save(model, tmp_path / "m.kstonet")
     loaded = load(tmp_path / "m.kstonet")

@@ -182,21 +182,27 @@ def test_rows_that_are_nearly_certain_do_not_count(classifier, monkeypatch):
     np.testing.assert_allclose(drawn_from[1], spread * truth)
 
 
-@pytest.mark.parametrize("larger", [1.0, 1.5])
-def test_predictions_of_a_part_are_compared_with_those_that_know_as_many_rows(larger):
-    """Without noise a network errs less with more rows; that alone is no reason to make residuals larger."""
+@pytest.mark.parametrize("rests", [False, True])
+def test_residuals_are_as_many_times_larger_as_what_was_chosen_says(rests):
+    """Those of a chain without folds of rows, or without single ones where it rests; their median stays."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(120, 2))
-    problem = Problem.of(Rows(X, np.sin(4 * X[:, 0]) * X[:, 1]), NumericTargets)
-    settings = TrainingSettings(KernelLayerSettings(loss="squared", gamma=2.0, C=1000.0), max_iter=3, n_average=1)
-    state = exact_states(problem, settings)[-1]
-    part, loop = np.arange(0, 120, 2), (settings.loop, None)
-    alike = cross_fitted(state, None, problem.outputs, *loop, part=part)
-    plain = cross_fitted(state, None, problem.outputs, *loop, regression_folds(120))
-    assert np.abs(problem.outputs - alike)[part].mean() > 1.2 * np.abs(problem.outputs - plain)[part].mean()
-    better = np.full_like(alike, np.nan)
-    better[part] = (problem.outputs - larger * (problem.outputs - alike))[part]
-    end = TrainingEnd([state], problem.X, None, problem.outputs, None, settings.loop, predicted=lambda run: better)
-    found, times = IntervalCalibration._predicted(end)
-    np.testing.assert_array_equal(found, plain)
-    np.testing.assert_allclose(times, [larger])
+    problem = Problem.of(Rows(X, np.exp(X[:, 0] + rng.normal(size=120))), NumericTargets)
+    settings = TrainingSettings(KernelLayerSettings(loss="squared", gamma=2.0, C=10.0), max_iter=3, n_average=1)
+    states = exact_states(problem, settings)
+    states = [replace(state, rest_after=0 if rests else None) for state in states]
+    Z, outputs = problem.X, problem.outputs
+    first = states[-1].network.first
+    uncertainty = NetworkUncertainty.of(first.expansion([first], None), states[-1:], None, outputs, None)
+    end = TrainingEnd(states[-1:], Z, None, outputs, None, settings.loop)
+    errors = {
+        growth: IntervalCalibration.learn(replace(end, growth=growth), uncertainty, "crossfit").error for growth in (1.0, 1.5)
+    }
+    if rests:
+        mean = left_out_moments(uncertainty, states[-1:], None).mean
+    else:
+        mean = cross_fitted(states[-1], None, outputs, settings.loop, None, regression_folds(120))
+    residuals = outputs - mean
+    middle = np.median(residuals, axis=0)
+    for growth, error in errors.items():
+        np.testing.assert_allclose(error, np.sqrt(np.mean((middle + growth * (residuals - middle)) ** 2, axis=0)), rtol=1e-9)

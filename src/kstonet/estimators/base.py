@@ -124,13 +124,6 @@ class BaseStoNet(
         """Values for the parameters asked for, by a search on the training rows; ``run`` keeps its steps."""
         raise NotImplementedError
 
-    def _predicted(self, problem: Problem, given: TrainingSettings, seed: int) -> Callable[[Run], np.ndarray] | None:
-        """What makes out-of-sample predictions of the training rows, where a continued training makes them too good.
-
-        ``given`` are the settings before a choice; the callable is given the run that keeps its steps.
-        """
-        return None
-
     # -- parameters ----------------------------------------------------------------------------------------------------------
 
     def _given(self, name: str) -> Any:
@@ -220,13 +213,12 @@ class BaseStoNet(
                 if self.verbose and plan is not None:
                     said = f"[{type(self).__name__}] {plan}"
                     moving(said) if self.verbose == 1 else write(f"{said}\n")
-                predicted = self._predicted(problem, given, settings.seed)
                 if validation is not None:
                     problem = problem.with_validation(validation)
                 watching = [ends, publisher, *self._observers(settings, resumption), *observers]
                 dense = plan is not None and plan.solver == "dense" and device is None
                 with single_threaded(self.n_jobs) if dense else nullcontext():  # whose products our threads share out
-                    trained = train(problem, settings, watching, resumption, run, predicted)
+                    trained = train(problem, settings, watching, resumption, run)
                 if plan is not None and trained.plan is not None:
                     trained = replace(trained, plan=replace(trained.plan, bytes=plan.bytes))
                 if settings.chosen:
@@ -334,8 +326,10 @@ class BaseStoNet(
         if trained.pairwise:
             return
         bases = [part.basis for part in trained.expansion.parts if not part.holds_values and part.basis.ndim == 2]
-        known = getattr(self, "_X_fit", np.concatenate(bases) if bases else None)
-        if known is None or len(np.unique(known, axis=0)) < 0.5 * len(known):
+        if hasattr(self, "_X_fit"):
+            bases = [self._X_fit]
+        known = np.unique(np.concatenate(bases), axis=0) if bases else None  # kernels share most of their rows
+        if known is None or len(known) < 0.5 * max(map(len, bases)):
             return
         share = float(rows_in(trained.scaler.forward(X), known).mean())
         if share > 0.5:

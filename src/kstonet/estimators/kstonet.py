@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,12 @@ from kstonet.gram.memory import require_room
 from kstonet.problem import Grams, Problem
 from kstonet.settings import FIXED, LARGEST, KernelLayerSettings, TrainingSettings, units_given
 from kstonet.target_map import MAPS
-from kstonet.targets import ClassTargets, MappedTargets, NumericTargets, TargetsKind
+from kstonet.targets import ClassTargets, MappedTargets, TargetsKind
 from kstonet.threads import available_threads
 from kstonet.tuning.candidates import TUNABLE, default_grids, is_tune
-from kstonet.tuning.fast import FEWEST_ROWS, fast_choice, kernels_together, network_shape
+from kstonet.tuning.fast import fast_choice, joining, kernels_together, network_shape
+from kstonet.tuning.joined import FEWEST_ROWS
 from kstonet.tuning.parts import larger_part, search_sizes, validation_parts
-from kstonet.tuning.refits import refit_folds, refitted_predictions
 from kstonet.tuning.search import search
 from kstonet.tuning.target_maps import chosen_map
 
@@ -183,22 +182,12 @@ class BaseKStoNet(BaseStoNet):
         given = {name: getattr(self, name) for name in FIXED}
         thorough = self.tuning == "thorough"
         transform, why = chosen_map(problem) if "target_transform" in asked else ("none", "")
-        found = fast_choice(problem.mapped(transform), given, thorough=thorough, n_jobs=self.n_jobs)
+        options: dict[str, Any] = {"thorough": thorough, "intervals": settings.residuals is not None, "n_jobs": self.n_jobs}
+        found = fast_choice(problem.mapped(transform), given, **options)
         others = {"target_transform": transform, "residuals": "local"}
         parameters = found.parameters | {name: value for name, value in others.items() if name in asked}
-        return Choice(parameters, {"reason": found.reason + why, "table": found.table})
-
-    def _predicted(self, problem: Problem, given: TrainingSettings, seed: int) -> Callable[[Run], np.ndarray] | None:
-        asked = self._asked()
-        searched = any(is_tune(getattr(self, name)) for name in TUNABLE)  # a search is too expensive to be done again
-        folds = refit_folds(len(problem.X), 1 if problem.rows.pairwise else problem.n_scales)
-        if not asked or searched or not folds or not isinstance(problem.targets, NumericTargets):
-            return None
-
-        def choose(part: Problem) -> dict[str, Any]:
-            return self._choose(asked - {"target_transform"}, part, given, seed, Run()).parameters  # the part has its map
-
-        return partial(refitted_predictions, problem, given, choose, folds)
+        how = {"reason": found.reason + why, "table": found.table}
+        return Choice(parameters, how if found.growth is None else how | {"growth": found.growth})
 
     def _searched(self, asked: set[str], problem: Problem, settings: TrainingSettings, seed: int, run: Run) -> Choice:
         """Values for the parameters that are "tune", by training networks on validation parts."""
@@ -247,7 +236,9 @@ class BaseKStoNet(BaseStoNet):
             shape = network_shape(grams, given, pairwise=self._pairwise, class_units=units)
             settings = settings.with_parameters({name: value for name, value in shape.items() if name in asked})
             if "kernel" in asked:
-                together = kernels_together(grams, classes=units is not None, thorough=self.tuning == "thorough")
+                outputs = 0 if units is not None else 1 if y is None or np.ndim(y) == 1 else np.shape(y)[1]
+                most = joining(grams, given, shape["loss"], outputs, p, intervals=self.residuals is not None)[1]
+                together = max(kernels_together(grams, classes=units is not None, thorough=self.tuning == "thorough"), most)
         plan = self._planned(settings, grams, replace(work, groups=together))
         return plan if together == 1 else replace(plan, least_bytes=self._planned(settings, grams, work).bytes)
 

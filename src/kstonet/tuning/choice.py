@@ -19,6 +19,7 @@ NEARLY_AS_GOOD = 1.3  # error of a second kernel over that of the first, up to w
 C_NOISY, C_INTERPOLATING = 1.0, 5.0
 SMALLEST_TUBE = 1e-4
 SMALLEST_C = 1e-3
+UNITS_IN_PAIRS = 40  # from which on units take kernels two at a time: shares are of a twentieth then
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,9 @@ class Choice:
     reason : str
     shares : tuple of float
         How the units of a first layer are divided between kernels that are best together; empty for the best alone.
+    growth : float, optional
+        How many times larger errors of new rows are than left-out errors, for the choice fits its rows; None where that is not
+        known.
     """
 
     kernels: tuple[Kernel, ...]
@@ -52,6 +56,7 @@ class Choice:
     table: list[dict[str, Any]] = field(repr=False)
     reason: str = ""
     shares: tuple[float, ...] = ()
+    growth: float | None = None
 
     @property
     def kernel(self) -> Kernel:
@@ -62,6 +67,11 @@ class Choice:
     def together(self) -> int:
         """How many of the kernels share the first layer: those with a share, or the second where it is nearly as good."""
         return len(self.shares) or sum(noise <= NEARLY_AS_GOOD * self.noises[0] for noise in self.noises)
+
+    @property
+    def parts(self) -> tuple[float, ...]:
+        """What each of the kernels that share the first layer has of it."""
+        return self.shares or (1.0 / self.together,) * self.together
 
     @property
     def residuals(self) -> tuple[float, ...]:
@@ -107,7 +117,11 @@ class Choice:
         epsilon = (FIXED["epsilon"],) * len(self.kernels) if squared else self.epsilon
         kernels = min(units, self.together if kernels is None else kernels)
         if kernels > 1:
-            turns = _turns(self.shares[:kernels] or (1.0,) * kernels, units)
+            shares = self.shares[:kernels] or (1.0,) * kernels
+            if units < UNITS_IN_PAIRS:
+                turns = _turns(shares, units)
+            else:  # one that rises with the target and one that falls: together they are a straight line
+                turns = [turn for turn in _turns(shares, units // 2) for _ in range(2)] + [0] * (units % 2)
             each = {"kernel": self.kernels, "C": C, "epsilon": epsilon}
             return {name: [values[turn] for turn in turns] for name, values in each.items()}
         kernel = self.kernels[0]

@@ -8,6 +8,7 @@ be dense (on a GPU, or because it is given) and is too large to be inverted, the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from kstonet.tuning.automatic import automatic_choice
 from kstonet.tuning.choice import Choice
 from kstonet.tuning.contest import MOST_ROWS
 from kstonet.tuning.density import at_density
+from kstonet.tuning.joined import joined_choice, parts_to_hide
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import best_ridge
 from kstonet.tuning.shared_unit import with_shared_unit
@@ -32,7 +34,6 @@ from kstonet.tuning.stationary import FAMILIES
 DENSER = 2_400  # rows from which they are so much denser than those of a choice that width and ridge are judged anew
 DENSER_CLASSES = 12_000  # likewise for classes
 ONE_THREAD_UP_TO = 200  # rows: their matrices are so small that threads wait for the interpreter; two took longer than one
-FEWEST_ROWS = 10  # fewer have nothing to choose by
 SEVERAL_KERNELS_UP_TO = 12_000  # rows: every kernel is a factor
 MANY_KERNELS_UP_TO = 3_000  # rows, up to which a factor costs little, and any gain is welcome
 TOGETHER, TOGETHER_THOROUGH = 3, 6  # kernels in one layer
@@ -40,6 +41,7 @@ TOGETHER, TOGETHER_THOROUGH = 3, 6  # kernels in one layer
 # ten tables, 24 draws of 5,600 to 10,000 rows: 0.959 of those with one kernel in the 15 cases with such a gain, else 1.003.
 WORTH = 0.02
 UNITS = 20  # of a regression; on validation rows six were 2 % behind the ridge regression, twenty 0.3 % ahead
+JOINED_UNITS, JOINED_KERNELS = 40, 8  # where several choices share the layer; all kernels, up to 14, are better by a thousandth
 ITERATIONS = {"squared": 6, "epsilon_insensitive": 8}  # of one hidden layer, which starts nearly where it ends
 DEEP_ITERATIONS = 12
 CLASS_ITERATIONS = 6  # a classifier starts nearly where it ends
@@ -48,14 +50,17 @@ MANY_ROWS = 100_000  # from which models with half as many iterates are large en
 
 @dataclass(frozen=True)
 class FastChoice:
-    """Parameters of the estimator, the reason in words, and a table of what was tried."""
+    """Parameters of the estimator, the reason in words, a table of what was tried, and the ``growth`` of a :class:`Choice`."""
 
     parameters: dict[str, Any]
     reason: str
     table: list[dict[str, Any]]
+    growth: float | None = None
 
 
-def fast_choice(problem: Problem, given: dict[str, Any], *, thorough: bool = False, n_jobs: int | None = None) -> FastChoice:
+def fast_choice(
+    problem: Problem, given: dict[str, Any], *, thorough: bool = False, intervals: bool = True, n_jobs: int | None = None
+) -> FastChoice:
     """Choose the parameters that are None.
 
     Parameters
@@ -67,6 +72,8 @@ def fast_choice(problem: Problem, given: dict[str, Any], *, thorough: bool = Fal
         ``max_iter`` and ``n_average``; None is to be chosen.
     thorough : bool
         As in :func:`~kstonet.tuning.automatic.automatic_choice`.
+    intervals : bool
+        Whether it matters by how much left-out errors are too small.
     n_jobs : int, optional
         Number of threads, each with a BLAS of one thread; by default one per core, but one alone up to ``ONE_THREAD_UP_TO``
         rows. The result does not depend on it.
@@ -85,18 +92,23 @@ def fast_choice(problem: Problem, given: dict[str, Any], *, thorough: bool = Fal
     >>> names = ("kernel", "gamma", "length_scale", "C", "loss", "epsilon", "hidden_layer_sizes", "max_iter", "n_average")
     >>> found = fast_choice(problem, dict.fromkeys(names))
     >>> found.parameters["loss"], found.parameters["hidden_layer_sizes"]
-    ('squared', (20,))
+    ('squared', (40,))
     """
     classes, grams = isinstance(problem.targets, ClassTargets), problem.grams
     pairwise = problem.rows.pairwise
     grams.check_memory(pairwise=pairwise)
     columns = problem.targets.judged(problem.outputs, problem.weights)
+    own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
+    shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
+    several = kernels_together(grams, classes=classes, thorough=thorough)
+    n_scales, n_outputs = 1 if pairwise else problem.n_scales, 0 if classes else columns.shape[1]
+    parts, most = joining(grams, given, shape["loss"], n_outputs, n_scales, intervals=intervals)
     with single_threaded():  # many small products: threads of their own would only wait
         if n_jobs is None:
             n_jobs = 1 if len(columns) <= ONE_THREAD_UP_TO else -1
-        found = _kernels(problem, columns, given, thorough, n_jobs)
-    own = problem.targets.n_units if isinstance(problem.targets, ClassTargets) else None
-    shape = network_shape(grams, given, pairwise=pairwise, class_units=own)
+        found = _kernels(problem, columns, given, thorough, several, parts, most, n_jobs)
+    if most > 1:
+        shape["hidden_layer_sizes"] = (JOINED_UNITS,)
     loss, sizes = shape["loss"], shape["hidden_layer_sizes"]
     parameters = FIXED | shape  # gamma has no say where the kernels bring their widths
     if found is None:
@@ -104,12 +116,13 @@ def fast_choice(problem: Problem, given: dict[str, Any], *, thorough: bool = Fal
         table: list[dict[str, Any]] = []
     else:
         units = int(np.atleast_1d(sizes)[0])
-        parameters |= found.settings(loss, units, None if kernels_together(grams, classes=classes) > 1 else 1)
+        parameters |= found.settings(loss, units, None if several > 1 else 1)
         reason, table = found.reason, found.table
     kept = {name for name, value in given.items() if value is not None}
     if _has_free_widths(given) and not isinstance(parameters["kernel"], str):
         kept.discard("kernel")  # kernels of the family that was named, which bring their widths
-    return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table)
+    growth = None if found is None else found.growth
+    return FastChoice({name: value for name, value in parameters.items() if name not in kept}, reason, table, growth)
 
 
 def _has_free_widths(given: dict[str, Any]) -> bool:
@@ -119,12 +132,30 @@ def _has_free_widths(given: dict[str, Any]) -> bool:
     return named and given["gamma"] is None and given["length_scale"] is None
 
 
-def kernels_together(grams: Grams, *, classes: bool, thorough: bool = False) -> int:
-    """How many kernels may share the first layer: more with few rows, as many as their inverses fit into the memory."""
+def joining(
+    grams: Grams, given: dict[str, Any], loss: str, n_outputs: int, n_scales: int, *, intervals: bool
+) -> tuple[int, int]:
+    """How many parts of the rows are hidden from a choice in turn, and how many kernels of all these choices share the layer.
+
+    A regression of one target, with a squared loss and a free number of units, can be the mean of all that they lead to. Others
+    have the kernels of one choice, and learn from the parts what that fits, where ``intervals`` need to know.
+    """
+    joined = n_outputs == 1 and loss == "squared" and given["hidden_layer_sizes"] is None and units_given(given) is None
+    if n_outputs == 0 or not (joined or intervals):  # classes have none
+        return 0, 1
+    parts = parts_to_hide(len(grams.X), n_scales, joined=joined)
+    return parts, kernels_together(grams, classes=False, joined=True) if joined and parts else 1
+
+
+def kernels_together(grams: Grams, *, classes: bool, thorough: bool = False, joined: bool = False) -> int:
+    """How many kernels may share the first layer: more with few rows, as many as their inverses fit into the memory.
+
+    They are those of one choice, or of several that are ``joined``.
+    """
     n = len(grams.X)
     if classes or n > SEVERAL_KERNELS_UP_TO:
         return 1
-    most = TOGETHER_THOROUGH if thorough and n <= MANY_KERNELS_UP_TO else TOGETHER
+    most = JOINED_KERNELS if joined else TOGETHER_THOROUGH if thorough and n <= MANY_KERNELS_UP_TO else TOGETHER
     if grams.device is not None:
         return most
     return next((k for k in range(most, 1, -1) if dense_fits(n, grams.max_memory, squared=True, groups=k)), 1)
@@ -158,19 +189,43 @@ def network_shape(grams: Grams, given: dict[str, Any], *, pairwise: bool, class_
     return {"loss": loss, "hidden_layer_sizes": sizes, "max_iter": most, "n_average": averages}
 
 
-def _kernels(problem: Problem, columns: np.ndarray, given: dict[str, Any], thorough: bool, n_jobs: int) -> Choice | None:
-    """The kernels and their ridges; None where every unit was given its own."""
+def _kernels(
+    problem: Problem,
+    columns: np.ndarray,
+    given: dict[str, Any],
+    thorough: bool,
+    several: int,
+    parts: int,
+    most: int,
+    n_jobs: int,
+) -> Choice | None:
+    """The kernels and their ridges; None where every unit was given its own.
+
+    One choice takes up to ``several``; where it is made again without each of some ``parts``, up to ``most`` share the layer.
+    """
     kernel, gamma, length_scale = given["kernel"], given["gamma"], given["length_scale"]
     if isinstance(kernel, list | tuple) or np.ndim(gamma) > 0 or np.ndim(length_scale) > 1:
         return None
     names = tuple(FAMILIES) if kernel is None else (kernel,)
+    weights = problem.weights
+
+    def found_by(choose: Callable[[np.ndarray], Choice]) -> Choice:
+        if not parts:
+            return choose(np.arange(len(columns)))
+        return joined_choice(choose, problem.X, columns, weights, parts, most)
+
     if _has_free_widths(given):
         loss = _log_loss(problem, columns)
         options: dict[str, Any] = {"loss": loss, "kernels": names, "thorough": thorough, "n_jobs": n_jobs}
-        classes = isinstance(problem.targets, ClassTargets)
-        options |= {"together": kernels_together(problem.grams, classes=classes, thorough=thorough), "directions": not classes}
+        options |= {"together": several, "directions": not isinstance(problem.targets, ClassTargets)}
         options["worth"] = 0.0 if len(problem.X) <= MANY_KERNELS_UP_TO else WORTH
-        found = automatic_choice(problem.X, columns, problem.weights, groups=problem.rows.groups, **options)
+        options["groups"] = problem.rows.groups
+
+        def free(rows: np.ndarray) -> Choice:
+            own = None if weights is None else weights[rows]
+            return automatic_choice(problem.X[rows], columns[rows], own, **options)
+
+        found = found_by(free)
         if loss is not None:
             found = with_shared_unit(problem, columns, loss, found, names)
         return _at_density(found, problem, columns, n_jobs, widths=True)
@@ -184,7 +239,8 @@ def _kernels(problem: Problem, columns: np.ndarray, given: dict[str, Any], thoro
         )
         for name in names
     ]
-    return _at_density(_judged(made, problem, columns), problem, columns, n_jobs, widths=False)
+    found = found_by(lambda rows: _judged(made, problem, columns, rows))
+    return _at_density(found, problem, columns, n_jobs, widths=False)
 
 
 def _at_density(found: Choice, problem: Problem, columns: np.ndarray, n_jobs: int, *, widths: bool) -> Choice:
@@ -206,9 +262,9 @@ def _log_loss(problem: Problem, columns: np.ndarray) -> LeftOutLogLoss | None:
     return LeftOutLogLoss.of(targets, problem.outputs, columns, problem.weights)
 
 
-def _judged(kernels: list[Kernel], problem: Problem, columns: np.ndarray) -> Choice:
-    """Kernels whose widths were given, by the leave-one-out error of their best ridge."""
-    rows = spread_order(columns)[:MOST_ROWS]
+def _judged(kernels: list[Kernel], problem: Problem, columns: np.ndarray, rows: np.ndarray) -> Choice:
+    """Kernels whose widths were given, by the leave-one-out error that their best ridge has on some rows."""
+    rows = rows[spread_order(columns[rows])[:MOST_ROWS]]
     weights = None if problem.weights is None else problem.weights[rows]
     X, loss = problem.X[rows], _log_loss(problem, columns)
     loss = None if loss is None else loss.take(rows)

@@ -12,11 +12,30 @@ from __future__ import annotations
 import numpy as np
 
 
+def by_target(Y: np.ndarray) -> np.ndarray:
+    """Row numbers by ascending target, or by the first principal component of several; rows with the same one in random order.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, k)
+        Standardised targets, or indicators of classes.
+
+    Examples
+    --------
+    >>> by_target(np.array([[3.0], [1.0], [2.0]]))
+    array([1, 2, 0])
+    """
+    centred = Y - Y.mean(axis=0)
+    target = Y[:, 0] if Y.shape[1] == 1 else centred @ np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    order = np.random.default_rng(0).permutation(len(Y))
+    return np.asarray(order[np.argsort(target[order], kind="stable")])
+
+
 def spread_order(Y: np.ndarray) -> np.ndarray:
     """Row numbers, such that the first and the last of them, however many, are spread evenly over the targets.
 
-    Rows are ranked by their targets, by the first principal component of several, and taken by the reversed bits of their
-    ranks: every second one, of these every second one first, and so on (van der Corput's sequence).
+    Rows are ranked by their targets (:func:`by_target`), and taken by the reversed bits of their ranks: every second one, of
+    these every second one first, and so on (van der Corput's sequence).
 
     Parameters
     ----------
@@ -34,11 +53,7 @@ def spread_order(Y: np.ndarray) -> np.ndarray:
     array([5, 1, 3, 7, 4, 0, 2, 6])
     """
     n = len(Y)
-    centred = Y - Y.mean(axis=0)
-    target = Y[:, 0] if Y.shape[1] == 1 else centred @ np.linalg.eigh(centred.T @ centred)[1][:, -1]
-    order = np.random.default_rng(0).permutation(n)  # of rows with the same target
-    order = order[np.argsort(target[order], kind="stable")]
-    order = np.roll(order, -(n // 3))  # the very first is not the smallest
+    order = np.roll(by_target(Y), -(n // 3))  # the very first is not the smallest
     ranks, reversed_ranks = np.arange(n), np.zeros(n, dtype=int)
     for _ in range(n.bit_length()):
         reversed_ranks = 2 * reversed_ranks + ranks % 2

@@ -46,7 +46,7 @@ class TrainingEnd:
     weights: np.ndarray | None
     settings: IROSettings
     run: Run = field(default_factory=Run)
-    predicted: Callable[[Run], np.ndarray] | None = None  # makes out-of-sample predictions, where the training has better ones
+    growth: float | None = None  # of errors, for what was chosen fits these rows, too; None where that is not known
     restarted: Callable[[np.ndarray, np.random.Generator], np.ndarray] | None = None  # out-of-sample logits of other labels
 
 
@@ -62,6 +62,16 @@ def _times_larger(end: TrainingEnd, part: np.ndarray, better: np.ndarray, alike:
         return np.ones(outputs.shape[1])
     sizes = [np.average(np.abs(outputs - mean), axis=0, weights=weights) for mean in (better, alike)]
     return np.clip(sizes[0] / np.maximum(sizes[1], EXACT), 1.0, MOST_TOO_SMALL)
+
+
+def _further(outputs: np.ndarray, means: np.ndarray, times: np.ndarray | float, weights: np.ndarray | None) -> np.ndarray:
+    """Outputs that are so many times further from their means, (n, k).
+
+    The median of the residuals stays: where most targets have one value, new ones have it, too.
+    """
+    residuals = outputs - means
+    middle = np.median(residuals if weights is None else residuals[weights > 0], axis=0)
+    return np.asarray(outputs + (times - 1.0) * (residuals - middle))
 
 
 @storable(error="nonnegative k")
@@ -112,35 +122,19 @@ class IntervalCalibration:
             noise = NoiseModel.of_training(end.outputs - fitted, end.weights)
             return cls(noise, StudentFactor(noise.df), error=np.sqrt(np.diagonal(noise.covariance)))
         kernels, local = [part.kernel for part in uncertainty.expansion.parts], residuals == "local"
-        crossfit, n = residuals in ("crossfit", "local"), len(end.outputs)
-        ridge = isinstance(end.states[-1].network.first, RidgeLayer)
-        if crossfit and (n > MANY_ROWS or (ridge and n >= SOME_ROWS)):
+        crossfit, n, last = residuals in ("crossfit", "local"), len(end.outputs), end.states[-1]
+        ridge = isinstance(last.network.first, RidgeLayer)
+        exact = last.rest_after == 0 and end.growth is not None  # rows left out one at a time say it all
+        singly = exact or not crossfit
+        if not singly and (n > MANY_ROWS or (ridge and n >= SOME_ROWS)):
             return cls._of_some(end, uncertainty, kernels, local=local)
         moments, outputs = left_out_moments(uncertainty, end.states, end.inputs), end.outputs
-        if crossfit:
-            mean, times = cls._predicted(end)
-            moments, outputs = replace(moments, mean=mean), mean + times * (outputs - mean)
+        if not singly:
+            loop = end.inputs, outputs, end.settings, end.weights
+            moments = replace(moments, mean=cross_fitted(last, *loop, regression_folds(n), end.run))
+        if crossfit and end.growth is not None:
+            outputs = _further(outputs, moments.mean, end.growth, end.weights)
         return cls.of_residuals(outputs, moments, end.weights, (kernels, end.X) if local else None)
-
-    @staticmethod
-    def _predicted(end: TrainingEnd) -> tuple[np.ndarray, np.ndarray]:
-        """Out-of-sample predictions of all rows, and how many times larger than with these residuals should be, (k,).
-
-        Better predictions of a part of the rows say so.
-        """
-        as_they_are = np.ones(end.outputs.shape[1])
-        better = None if end.predicted is None else end.predicted(end.run)
-        if better is not None and not np.isnan(better).any():
-            return better, as_they_are
-        run, loop = end.run, (end.inputs, end.outputs, end.settings, end.weights)
-        found = cross_fitted(end.states[-1], *loop, regression_folds(len(end.outputs)), run)
-        if better is None:
-            return found, as_they_are
-        # they are compared with those of a network that does not know this part either: more rows make residuals smaller,
-        # whatever was chosen
-        part = np.flatnonzero(~np.isnan(better).any(axis=1))
-        alike = cross_fitted(end.states[-1], *loop, run=run.within("part"), part=part)
-        return found, _times_larger(end, part, better[part], alike[part])
 
     @classmethod
     def _of_some(
@@ -152,16 +146,13 @@ class IntervalCalibration:
         as those of the part are when it is hidden.
         """
         n, loop = len(end.outputs), (end.inputs, end.outputs, end.settings, end.weights)
-        predicted = None if end.predicted is None else end.predicted(end.run)
-        part = rows = part_of_many(n) if predicted is None else np.flatnonzero(~np.isnan(predicted).any(axis=1))
-        if predicted is None:
-            predicted = cross_fitted(end.states[-1], *loop, run=end.run, part=part)
-        predicted = predicted[part]
+        part = rows = part_of_many(n)
+        predicted = cross_fitted(end.states[-1], *loop, run=end.run, part=part)[part]
         if _leaves_out_singly(end.states[-1].network.first, n):
             rows = left_out_rows(n, part)
             moments = left_out_moments(uncertainty, end.states, end.inputs, rows)
             times = _times_larger(end, part, predicted, moments.mean[np.searchsorted(rows, part)])
-            outputs = moments.mean + times * (end.outputs[rows] - moments.mean)
+            outputs = _further(end.outputs[rows], moments.mean, times, None if end.weights is None else end.weights[rows])
         else:
             moments, outputs = replace(uncertainty.moments(end.X[rows]), mean=predicted), end.outputs[rows]
         X, weights = end.X[rows], None if end.weights is None else end.weights[rows]
