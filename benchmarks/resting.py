@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import product
 from pathlib import Path
 from unittest import mock
@@ -49,13 +50,22 @@ def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return X[kept], y[kept]
 
 
+def endless() -> AbstractContextManager[object]:
+    """Within it, regressions do not rest."""
+    return mock.patch.object(NumericTargets, "rest_after", return_value=None)
+
+
 def measure(path: Path, part: Record) -> Record:
     """Fit one model on one draw."""
+    return measured(path, part, {GOES_ON: endless})
+
+
+def measured(path: Path, part: Record, without: dict[str, Callable[[], AbstractContextManager[object]]]) -> Record:
+    """Fit the first call on one draw, in the context of its model's name if it has one."""
     X, y = load(path)
     order = np.random.default_rng(1000 + part["fold"]).permutation(len(y))
     train, test = order[: part["n"]], order[part["n"] : part["n"] + TEST_ROWS]
-    endless = mock.patch.object(NumericTargets, "rest_after", return_value=None)
-    with endless if part["model"] == GOES_ON else nullcontext(), warnings.catch_warnings():
+    with without.get(part["model"], nullcontext)(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model, seconds = timed_fit(lambda: KStoNetRegressor(random_state=0, n_jobs=1).fit(X[train], y[train]))
     bounds = model.predict_interval(X[test], 0.95)
@@ -67,7 +77,9 @@ def measure(path: Path, part: Record) -> Record:
     }
 
 
-def parts_of(paths: dict[str, Path], sizes: list[int], draws: int) -> list[tuple[Path, Record]]:
+def parts_of(
+    paths: dict[str, Path], sizes: list[int], draws: int, models: tuple[str, str] = (RESTS, GOES_ON)
+) -> list[tuple[Path, Record]]:
     """What is to be measured: both models on all draws of the regressions that have enough rows."""
     parts = []
     for name, path in paths.items():
@@ -75,7 +87,7 @@ def parts_of(paths: dict[str, Path], sizes: list[int], draws: int) -> list[tuple
             if stored["y"].dtype.kind != "f":  # classes
                 continue
         rows = len(load(path)[1])
-        for n, fold, model in product(sizes, range(draws), (RESTS, GOES_ON)):
+        for n, fold, model in product(sizes, range(draws), models):
             if n + FEWEST_TEST_ROWS <= rows:
                 parts.append((path, {"set": name, "n": n, "fold": fold, "model": model}))
     return parts
@@ -83,12 +95,17 @@ def parts_of(paths: dict[str, Path], sizes: list[int], draws: int) -> list[tuple
 
 def page(results: Results) -> str:
     """The table of the results."""
-    text = opening(results, "Regressions that rest")
-    text += "Ratios to the figures with six iterations, over all tables and draws; 95 % intervals of single fits.\n\n"
+    return compared(results, "Regressions that rest", (RESTS, GOES_ON), ("at rest", "with six iterations"))
+
+
+def compared(results: Results, title: str, models: tuple[str, str], said: tuple[str, str]) -> str:
+    """A page that compares the first of two models with the second."""
+    text = opening(results, title)
+    text += f"Ratios to the figures {said[1]}, over all tables and draws; 95 % intervals of single fits.\n\n"
     found = {(r["set"], r["n"], r["fold"], r["model"]): r for r in results.finished()}
     rows = []
     for n in sorted({key[1] for key in found}):
-        both = [(r, found.get((*key[:3], GOES_ON))) for key, r in found.items() if key[1] == n and key[3] == RESTS]
+        both = [(r, found.get((*key[:3], models[1]))) for key, r in found.items() if key[1] == n and key[3] == models[0]]
         pairs = [(own, other) for own, other in both if other is not None]
         if not pairs:
             continue
@@ -101,28 +118,35 @@ def page(results: Results) -> str:
         cells.append(f"{median([own['cpu_s'] / other['cpu_s'] for own, other in pairs]):.2f}")
         rows.append(cells)
     header = ["rows", "fits", "error, geometric mean", "median", "range", "interval score, geometric mean", "median"]
-    header += ["intervals cover, at rest", "with six iterations", "CPU time, median"]
+    header += [f"intervals cover, {said[0]}", said[1], "CPU time, median"]
     return text + table(header, rows) + remarks(results)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(
+    description: str | None,
+    script: Path,
+    measure: Callable[[Path, Record], Record],
+    models: tuple[str, str],
+    page: Callable[[Results], str],
+    sizes: list[int],
+) -> None:
+    """Measure what is missing, and write the page."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="DIR", type=Path, required=True, help="folder of the sets")
     parser.add_argument("--tables", metavar="DIR", type=Path, help="folder of further tables")
-    parser.add_argument("--sizes", nargs="+", type=int, metavar="N", default=[250, 800], help="training rows")
+    parser.add_argument("--sizes", nargs="+", type=int, metavar="N", default=sizes, help="training rows")
     parser.add_argument("--draws", type=int, metavar="COUNT", default=1)
     parser.add_argument("--jobs", type=int, metavar="COUNT", default=1, help="fits at a time")
-    parser.add_argument("--out", metavar="FILE", type=Path, default=RESULTS / "resting.json")
+    parser.add_argument("--out", metavar="FILE", type=Path, default=RESULTS / f"{script.stem}.json")
     arguments = parser.parse_args()
     paths = {path.parent.name: path for path in sorted(arguments.data.glob("*/data.npz"))}
     if arguments.tables is not None:
         paths |= {path.stem: path for path in sorted((arguments.tables / "reg").glob("*.npz"))}
     results = Results(arguments.out)
-    parts = parts_of(paths, arguments.sizes, arguments.draws)
-    run_tables(Path(__file__).resolve(), measure, parts, results, arguments.jobs)
+    run_tables(script, measure, parts_of(paths, arguments.sizes, arguments.draws, models), results, arguments.jobs)
     write_whole(results.path.with_suffix(".md"), page(results))
     print(page(results))
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, Path(__file__).resolve(), measure, (RESTS, GOES_ON), page, [250, 800])

@@ -209,3 +209,15 @@ def test_resting(script, folder, tmp_path):
     assert rests["error"] != goes_on["error"]
     assert 0 < rests["error"] < 0.7
     assert f"| 60 | 1 | {rests['error'] / goes_on['error']:.4f} |" in resting.page(results)
+
+
+def test_joined(script, folder, tmp_path):
+    joined, resting, comparison = script("joined"), script("resting"), script("_comparison")
+    path = Path(folder) / "waves" / "data.npz"
+    results = comparison.Results(tmp_path / "joined.json")
+    for place, part in resting.parts_of({"waves": path}, [60], 1, joined.MODELS):
+        results.add(joined.measure(place, part))
+    together, alone = results.finished()
+    assert together["error"] != alone["error"]
+    assert 0 < together["error"] < 0.7
+    assert f"| 60 | 1 | {together['error'] / alone['error']:.4f} |" in joined.page(results)

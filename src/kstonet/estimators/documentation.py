@@ -130,7 +130,8 @@ KSTONET_PARAMETERS = f"""
         of kernel ridge regressions, at the price of some kernel matrices of up to 1,600 rows; for classes it also tries a
         kernel in which features count as much as they vary (pixels, bits), and takes it where the log loss of left-out rows is
         smaller. In a regression, up to three kernels that err less together share the first layer, one of which may look along
-        combinations of the features. "thorough" spends several times as much on the relevance of features and on such
+        combinations of the features; up to 1,000 rows these are joined by what is chosen without parts of the rows, up to eight
+        kernels in all. "thorough" spends several times as much on the relevance of features and on such
         combinations, and takes up to six kernels. "none" uses the fixed defaults.
         Values that you give are always respected.
 {TARGET_TRANSFORM}    kernel : str, callable, Kernel or one per first-layer unit, optional
@@ -180,7 +181,8 @@ KSTONET_PARAMETERS = f"""
         The values that were chosen. ``KStoNet...(tuning="none", **model.tuned_)`` trains the same network again.
     tuning_ : dict
         How they were chosen: "reason" in words, and "table", one dict per candidate with its out-of-sample error. The reason is
-        also in ``history_[0]["tuning"]``.
+        also in ``history_[0]["tuning"]``. After a choice from few rows, "growth" is how many times larger errors of new rows
+        are than left-out errors; intervals are learnt from residuals that are as much larger.
     plan_ : Plan
         How the kernel matrix was held, why, and what it cost by estimate; for an approximation also its rank and the share of
         the trace that it leaves out.
