@@ -39,6 +39,9 @@ FEWEST_ROWS = 10  # fewer have nothing to choose by
 TEMPERED = 250  # rows that make one power of the mean squared errors by which choices count
 CLEARLY = 2.0  # standard errors
 LARGEST_GROWTH = 2.0
+# Fewer rows are fitted so much that only residuals at hidden rows count, of single choices: 90 % intervals of 20 rows of
+# Friedman's function with eight features then cover 87 %, 75 % otherwise; of 32 rows 94 %.
+TINY_ROWS, LARGEST_OF_TINY = 50, 5.0
 EXACT = 1e-30  # squared error of standardised targets that is none
 
 
@@ -120,11 +123,9 @@ def joined_choice(
     others = [(part, one) for part, one in enumerate(made) if one is not None]
     if alone is None or not others:
         return first
-    fitted = np.average(
-        [_mean(one.sizes, weights, part_of == part) - _mean(one.sizes, weights, part_of != part) for part, one in others],
-        weights=_shares([one for _, one in others]),
-    )
-    fitted = max(float(fitted), 0.0)
+    hidden = np.array([_mean(one.sizes, weights, part_of == part) for part, one in others])
+    gaps = hidden - [_mean(one.sizes, weights, part_of != part) for part, one in others]
+    fitted = max(float(np.average(gaps, weights=_shares([one for _, one in others]))), 0.0)
     chosen, together, seen = first, alone.sizes, 1.0
     if most > 1:
         members = [alone, *(one for _, one in others)]
@@ -133,8 +134,10 @@ def joined_choice(
         unseen = shares[1:].sum() / parts
         if _mean(sizes - alone.sizes, weights) <= unseen * fitted + CLEARLY * _standard_error(sizes - alone.sizes, weights):
             chosen, together, seen = _together(members, shares, most), sizes, 1.0 - unseen
-    growth = 1.0 + seen * fitted / max(_mean(together, weights), EXACT)
-    return replace(chosen, growth=min(growth, LARGEST_GROWTH))
+    size = max(_mean(together, weights), EXACT)
+    if len(Y) < TINY_ROWS:
+        return replace(chosen, growth=float(np.clip(hidden.mean() / size, 1.0, LARGEST_OF_TINY)))
+    return replace(chosen, growth=min(1.0 + seen * fitted / size, LARGEST_GROWTH))
 
 
 def _judged(choice: Choice, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> _Member | None:
