@@ -78,9 +78,9 @@ class Targets(Protocol):
         ...
 
     def rest_after(
-        self, network: Network, rows: TrainingRows, activation: Activation, loop: IROSettings, max_iter: int, seed: int
+        self, network: Network, rows: TrainingRows, activation: Activation, loop: IROSettings, max_iter: int
     ) -> int | None:
-        """After how many iterations a chain rests; None for never."""
+        """After how many iterations a chain rests, whatever the seed; None for never."""
         ...
 
     def score(self, prediction: np.ndarray, outputs: np.ndarray) -> float:
@@ -195,7 +195,7 @@ class NumericTargets:
         return rows.refitted(network, latents), latents
 
     def rest_after(
-        self, network: Network, rows: TrainingRows, activation: Activation, loop: IROSettings, max_iter: int, seed: int
+        self, network: Network, rows: TrainingRows, activation: Activation, loop: IROSettings, max_iter: int
     ) -> int | None:
         """As soon as iterations no longer make the mean of ridge regressions better at rows that were hidden from it.
 
@@ -210,7 +210,7 @@ class NumericTargets:
         hidden &= True if rows.weights is None else rows.weights > 0
         if hidden.sum() < FEWEST_HIDDEN or not seen.any():
             return 0
-        rng = np.random.default_rng([seed, 1])
+        rng = np.random.default_rng(1)
         start = IROState(0, *stacked_start(network, replace(rows, weights=seen)), dict(rng.bit_generator.state))
         chain = iro(rows.inputs, rows.outputs, start, loop, seen)
 
@@ -365,7 +365,7 @@ class ClassTargets:
         return rows.refitted(network, latents), latents
 
     def rest_after(
-        self, network: Network, rows: TrainingRows, activation: Activation, loop: IROSettings, max_iter: int, seed: int
+        self, network: Network, rows: TrainingRows, activation: Activation, loop: IROSettings, max_iter: int
     ) -> int | None:
         """As soon as iterations no longer make a network better at rows that were hidden from it.
 
@@ -373,7 +373,7 @@ class ClassTargets:
         """
         if not self._starts_where_it_ends(network):
             return None
-        rng = np.random.default_rng([seed, 1])
+        rng = np.random.default_rng(1)
         network, rows = some_of_many(rng, network, rows)
         hidden = hidden_rows(rng, rows.outputs, rows.weights)
         if hidden.sum() < FEWEST_HIDDEN:

@@ -140,8 +140,8 @@ class _Training:
         activation = get_activation(settings.activation)
         fitted, latents = problem.targets.start(rng, new.network, rows, activation)
         if chain == 0:
-            limits = settings.loop, settings.max_iter, settings.seed
-            self._rest_after = problem.targets.rest_after(new.network, rows, activation, *limits)
+            loop, most = settings.loop, settings.max_iter
+            self._rest_after = problem.targets.rest_after(new.network, rows, activation, loop, most)
         return IROState(0, fitted, latents, dict(rng.bit_generator.state), rest_after=self._rest_after)
 
     def _run_chains(self) -> None:

@@ -150,8 +150,8 @@ def test_scales_of_classes_go_on_to_the_log_loss_of_many_rows(monkeypatch):
     codes = (np.sin(3.0 * X[:, 0]) + 0.3 * rng.normal(size=1500) > 0).astype(int)
     targets = ClassTargets(np.arange(2))
     Y = targets.judged(codes, None)
-    ahead = contest._ahead
-    monkeypatch.setattr(contest, "_ahead", lambda one, rival: 0.0 if len(one.fit.coef) <= MORE_ROWS else ahead(one, rival))
+    ahead = contest.ahead
+    monkeypatch.setattr(contest, "ahead", lambda one, rival: 0.0 if len(one.fit.coef) <= MORE_ROWS else ahead(one, rival))
     choice = automatic_choice(X, Y, loss=LeftOutLogLoss.of(targets, codes, Y, None))
     assert {"leave-one-out", "both"} <= {row["relevance"] for row in choice.table}
     first, *others = choice.kernel.length_scale

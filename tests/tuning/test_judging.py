@@ -1,9 +1,13 @@
 """Candidates on some rows: the climbs end where no neighbour is better."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from kstonet.tuning.judging import WIDTHS, Rows, best_of_families
+from kstonet.targets import ClassTargets
+from kstonet.tuning.judging import HARDLY_LUCK, WIDTH_STEP, WIDTHS, Rows, ahead, best_of_families
+from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import RIDGES, ridge_fit
 from kstonet.tuning.stationary import FAMILIES
 
@@ -43,6 +47,37 @@ def test_more_or_less_ridge_is_tried_as_long_as_it_is_better():
     assert far.score <= start.score
     for factor in (3.0, 1.0 / 3.0):
         assert ridge_fit(K, ROWS.Y, factor * far.fit.ridge).score >= far.score
+
+
+def class_rows(n):
+    """Two classes whose border is a wave: many rows show more of it than few."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(n, 2))
+    codes = (X[:, 1] + 0.3 * rng.normal(size=n) > np.sin(6 * X[:, 0])).astype(int)
+    targets = ClassTargets(np.arange(2))
+    Y = targets.judged(codes, None)
+    return Rows(X, Y, None, LeftOutLogLoss.of(targets, codes, Y, None))
+
+
+@pytest.mark.parametrize("factor", [0.2, 5.0])
+def test_widths_change_as_long_as_the_log_loss_clearly_falls(factor):
+    every = class_rows(600)
+    start = every.best_width(FAMILIES["matern32"])
+    far = every.judge(replace(start, scales=factor * start.scales))
+    found = every.with_best_width(far)
+    assert ahead(found, far) > HARDLY_LUCK
+    way = np.sign(np.log(found.scales[0] / far.scales[0]))
+    assert way == -np.sign(np.log(factor))
+    further = every.judge(replace(found, scales=found.scales * WIDTH_STEP**way))
+    assert ahead(further, found) <= HARDLY_LUCK
+    assert found.score < 1.05 * start.score
+
+
+def test_a_width_that_suits_the_rows_stays():
+    every = class_rows(300)
+    start = every.with_best_ridge(every.best_width(FAMILIES["rbf"]))
+    settled = every.with_best_width(start)
+    assert every.with_best_width(settled) is settled
 
 
 def test_learning_keeps_the_prior_of_its_start():

