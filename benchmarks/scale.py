@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=12)
     parser.add_argument("--rank", type=int)
     parser.add_argument("--leaf-rows", type=int)
-    parser.add_argument("--residuals", choices=("crossfit", "loo", "training", "none"), default="crossfit")
+    parser.add_argument("--residuals", choices=("crossfit", "training", "none"), default="crossfit")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/scale.json"))
     parser.add_argument("--one", help=argparse.SUPPRESS)

@@ -71,7 +71,6 @@ def measure(n: int, p: int, *, rivals: bool) -> dict[str, Any]:
         "worst_gap": max(r["svr_gap"] for r in model.history_),
     }
     row["with_intervals_s"], full = timed(lambda: KStoNetRegressor((5,), tuning="none", **settings).fit(X, y))
-    row["with_loo_intervals_s"], _ = timed(lambda: KStoNetRegressor((5,), tuning="none", residuals="loo", **settings).fit(X, y))
     new = np.random.default_rng(1).normal(size=X.shape)
     full.predict_interval(new[:2])  # the factors exist from now on
     row["predict_means_s"], _ = timed(lambda: full.predict(new))

@@ -49,7 +49,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
 }
 PICTURE, SHOWN, POINTS = "picture", ("paper, last iterate", "default"), 20
-KINDS = ("training", "loo", "crossfit")
+KINDS = ("training", "crossfit")
 STUDENT = ", Student's t"
 
 

@@ -92,7 +92,7 @@ def test_a_callback_can_stop_the_training():
 def test_an_interrupt_keeps_the_model_so_far():
     X, y = data(KStoNetRegressor)
     recorder = Recorder(interrupt_at=3)
-    model = KStoNetRegressor(tuning="none", **(FAST | {"residuals": "loo"})).set_callbacks(recorder).fit(X, y)
+    model = KStoNetRegressor(tuning="none", **(FAST | {"residuals": "training"})).set_callbacks(recorder).fit(X, y)
     assert model.n_iter_ == 2
     assert model.predict_interval(X).shape == (len(X), 2)
     assert recorder.events[-4:] == ["begin intervals", "end intervals", "end fit", "teardown"]

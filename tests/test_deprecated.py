@@ -4,11 +4,9 @@ import importlib
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 import experiments.baselines
-import kstonet
 import kstonet.tables
 
 MOVED = {"kstonet.baselines": experiments.baselines, "kstonet.cli.encoding": kstonet.tables}
@@ -23,13 +21,6 @@ def test_an_old_place_warns_and_forwards(old):
     assert caught[0].filename != module.__file__  # the line that imports, not the module itself
     for name in module.__all__:
         assert getattr(module, name) is getattr(new, name)
-
-
-def test_left_out_residuals_warn_and_name_the_replacement():
-    X = np.random.default_rng(0).normal(size=(30, 2))
-    with pytest.warns(FutureWarning, match=r"residuals='loo' is deprecated.*0.3.*residuals='crossfit'") as caught:
-        kstonet.KStoNetRegressor(tuning="none", residuals="loo", max_iter=1, n_average=1).fit(X, X[:, 0])
-    assert caught[0].filename == __file__
 
 
 def test_baselines_without_the_experiments_say_where_they_are():

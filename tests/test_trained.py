@@ -33,7 +33,7 @@ LABELS = np.array(["low", "middle", "high"])[np.digitize(Y[:, 0], [-0.4, 0.4])]
 
 def trained(y, first=None, targets=None, **changes):
     kind = targets or (NumericTargets if np.asarray(y).dtype.kind == "f" else ClassTargets)
-    given = {"max_iter": 3, "n_average": 2, "residuals": "loo"} | changes
+    given = {"max_iter": 3, "n_average": 2, "residuals": "crossfit"} | changes
     settings = TrainingSettings(first or KernelLayerSettings(), (4,), iro=IROSettings(ChainSettings(n_steps=3)), **given)
     return train(Problem.of(Rows(X, y), kind), settings)
 
@@ -66,7 +66,7 @@ def test_its_facts(regression, several, classification):
     assert regression.hidden_layer_sizes == (4,)
     assert regression.kernel == regression.expansion.parts[0].kernel
     assert 0 < regression.n_support <= len(X)
-    assert (regression.n_iter, len(regression.history), regression.residuals) == (3, 3, "loo")
+    assert (regression.n_iter, len(regression.history), regression.residuals) == (3, 3, "crossfit")
     assert isinstance(regression.calibration, IntervalCalibration)
     assert isinstance(classification.calibration, ProbabilityCalibration)
     assert classification.temperature == classification.calibration.temperature >= 1.0
@@ -171,7 +171,7 @@ USES = [
 ]  # fmt: skip
 Forbidden = type("Forbidden", (), {f"__{use}__": refused for use in USES} | {"__repr__": lambda self: "Forbidden()"})
 
-FAST = {"max_iter": 2, "n_average": 1, "n_imputation_steps": 2, "random_state": 0, "residuals": "loo"}
+FAST = {"max_iter": 2, "n_average": 1, "n_imputation_steps": 2, "random_state": 0, "residuals": "crossfit"}
 ONE = {"kernel": ["rbf"], "gamma": ["scale"], "length_scale": [None], "C": [10], "hidden_layer_sizes": [(3,)], "cv": 2}
 REGRESSORS = [
     KStoNetRegressor(tuning="none", **FAST),

@@ -124,7 +124,7 @@ def test_networks_that_widen_get_a_note():
 
 
 @each_first_layer
-@pytest.mark.parametrize("residuals", [None, "loo"])
+@pytest.mark.parametrize("residuals", [None, "training"])
 def test_an_interrupt_keeps_what_is_trained(first, residuals):
     observer = Interruption((0, 3))
     model = train(problem(), settings(first, residuals=residuals), [observer])

@@ -56,7 +56,7 @@ class TrainedNetwork:
     history : list of dict
         One record per iteration.
     residuals : str or None
-        Which residuals the calibration was learnt from: "local", "crossfit", "loo", "training", or None without intervals.
+        Which residuals the calibration was learnt from: "local", "crossfit", "training", or None without intervals.
     uncertainty : NetworkUncertainty, optional
         The moments of the outputs; None for a model that gives means only.
     calibration : IntervalCalibration or ProbabilityCalibration, optional

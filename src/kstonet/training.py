@@ -235,8 +235,7 @@ class _Training:
         if self.settings.residuals is None:
             return list(states)
         firsts, latents = [state.network.first for state in states], [state.latents[0] for state in states]
-        every = self.settings.residuals == "loo"  # leaving rows out asks for the exact support of every iterate
-        solved = firsts[-1].exact(firsts, self.inputs, latents, self.problem.weights, every)
+        solved = firsts[-1].exact(firsts, self.inputs, latents, self.problem.weights)
         return [
             replace(state, network=Network((first, *state.network.uppers))) for state, first in zip(states, solved, strict=True)
         ]

@@ -61,10 +61,11 @@ def test_near_misses_are_suggested(run, regression, tmp_path):
 
 def test_any_parameter_can_be_set(run, regression, tmp_path):
     out = tmp_path / "m.kstonet"
-    options = ("--set", "penalty=mcp", "--set", "n_chains=2", "--set", "residuals=loo", "--tuning", "none", "--max-iter", 2)
+    settings = [part for given in ("penalty=mcp", "n_chains=2", "residuals=training") for part in ("--set", given)]
+    options = (*settings, "--tuning", "none", "--max-iter", 2)
     run("fit", regression[0], "-t", "price", *options, "-q", "-o", out)
     parameters = json.loads(run("info", out, "--json").stdout)["parameters"]
-    assert (parameters["penalty"], parameters["n_chains"], parameters["residuals"]) == ("mcp", 2, "loo")
+    assert (parameters["penalty"], parameters["n_chains"], parameters["residuals"]) == ("mcp", 2, "training")
     assert parse_settings(["standardize=false", "tol=null", "alpha=0.5"]) == {"standardize": False, "tol": None, "alpha": 0.5}
 
 

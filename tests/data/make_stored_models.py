@@ -28,7 +28,7 @@ def main() -> None:
     models = [
         (KStoNetRegressor((3, 2), tuning="none", **kernels, **short).fit(X, Y).calibrate(), INTERVALS),
         (KStoNetClassifier((3,), "tanh", tuning="none", **short).fit(X, labels).calibrate(), PROBABILITIES),
-        (StoNetRegressor((3,), kernel="laplacian", residuals="loo", **short).fit(X, Y[:, 0]), INTERVALS),
+        (StoNetRegressor((3,), kernel="laplacian", residuals="crossfit", **short).fit(X, Y[:, 0]), INTERVALS),
         (StoNetClassifier((3,), **short).fit(X, X[:, 0] > 0), PROBABILITIES),
         (MultiTargetSVR(C=[1.0, 2.0], length_scale=[1.0, 2.0]).fit(X, Y), ("predict",)),
     ]

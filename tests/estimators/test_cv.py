@@ -86,7 +86,7 @@ def test_the_table():
 
 
 def test_regression_says_what_its_best_says():
-    search = regression({"residuals": "loo"}, C=[3.0]).fit(X, Y)
+    search = regression({"residuals": "crossfit"}, C=[3.0]).fit(X, Y)
     best = search.best_estimator_
     for name in ("predict", "predict_interval", "predict_quantiles", "predict_var", "sample_y", "transform"):
         np.testing.assert_array_equal(getattr(search, name)(X), getattr(best, name)(X))
@@ -105,7 +105,7 @@ def test_regression_says_what_its_best_says():
 
 def test_classification_says_what_its_best_says():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    search = classification({"residuals": "loo"}).fit(frame, LABELS)
+    search = classification({"residuals": "crossfit"}).fit(frame, LABELS)
     best = search.best_estimator_
     assert list(search.classes_) == ["high", "low", "middle"]
     assert list(search.feature_names_in_) == list(best.feature_names_in_) == ["a", "b", "c"]

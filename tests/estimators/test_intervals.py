@@ -44,12 +44,12 @@ def test_the_ways_to_ask_agree(kind, data):
     assert d.logpdf(yt).mean() > -0.5 * np.log(2 * np.pi * yt.var()) - 0.6
 
 
-def test_left_out_residuals_cover_where_training_residuals_do_not(data):
+def test_cross_fitted_residuals_cover_where_training_residuals_do_not(data):
     """400 test rows: the binomial standard error of a coverage of 0.95 is 0.011; four of them are allowed below."""
     X, y, Xt, yt = data
-    left_out = KStoNetRegressor(tuning="none", **FAST, C=100.0, residuals="loo").fit(X, y)
+    honest = KStoNetRegressor(tuning="none", **FAST, C=100.0, residuals="crossfit").fit(X, y)
     paper = KStoNetRegressor(tuning="none", **FAST, C=100.0, residuals="training").fit(X, y)
-    assert coverage(yt, left_out.predict_interval(Xt)) > 0.95 - 4 * 0.011
+    assert coverage(yt, honest.predict_interval(Xt)) > 0.95 - 4 * 0.011
     assert coverage(yt, paper.predict_interval(Xt)) < 0.9
 
 

@@ -50,7 +50,7 @@ def test_without_approximation_the_network_is_the_dense_one(solver, dense):
 
 @pytest.mark.parametrize("solver", EXACT, ids=["landmarks", "leaf"])
 def test_classifiers_too(solver):
-    here, there = (KStoNetClassifier(solver=one, **SHORT | {"residuals": "loo"}).fit(X, LABELS) for one in ("dense", solver))
+    here, there = (KStoNetClassifier(solver=one, **SHORT).fit(X, LABELS) for one in ("dense", solver))
     np.testing.assert_allclose(there.predict_proba(NEW), here.predict_proba(NEW), atol=2e-3)
     assert there.calibration_temperature_ == pytest.approx(here.calibration_temperature_, rel=0.02)
 
@@ -63,7 +63,7 @@ def test_support_vector_regressions_too(solver):
     assert np.sqrt(np.mean(difference**2)) < 5e-3 * Y.std()
 
 
-@pytest.mark.parametrize(("residuals", "within"), [("crossfit", 0.25), ("loo", 0.25), ("training", 0.5)])
+@pytest.mark.parametrize(("residuals", "within"), [("crossfit", 0.25), ("training", 0.5)])
 def test_intervals_have_the_width_of_dense_ones(residuals, within):
     """Few landmarks leave more variance to the first layer; residuals of the training do not say what it is worth."""
     here, there = (regressor(one, residuals=residuals).predict_interval(NEW, 0.9) for one in ("dense", COARSE))
@@ -72,7 +72,7 @@ def test_intervals_have_the_width_of_dense_ones(residuals, within):
 
 def test_left_out_values_are_those_of_refits():
     """Every row left out of the regressions in turn, with landmarks and leaves kept."""
-    model = KStoNetClassifier(solver=COARSE, warm_start=True, **SHORT | {"residuals": "loo"}).fit(X, LABELS)
+    model = KStoNetClassifier(solver=COARSE, warm_start=True, **SHORT | {"residuals": "training"}).fit(X, LABELS)
     state = model._resume[1][-1]
     layer, latents = state.network.first, state.latents[0]
     values = layer.values_above(latents, None)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("few_folds")  # conformal sets cover, howev
 
 RATE = 1e-4
 LEVELS = [0.8, 0.9]
-FAST = {"max_iter": 8, "n_average": 3, "n_imputation_steps": 10, "residuals": "loo", "random_state": 0}
+FAST = {"max_iter": 8, "n_average": 3, "n_imputation_steps": 10, "residuals": "crossfit", "random_state": 0}
 # (N_CALIBRATION + 1)·level is whole: where it is not, MAPIE 1.6 rounds down the rank of std_normalized's lower bound.
 N_TRAIN, N_CALIBRATION, N_TEST = 200, 399, 1500
 

@@ -27,7 +27,6 @@ CONFIGURATIONS = {
     "two ridges": {"hidden_layer_sizes": (2,), "C": [1.0, 30.0]},
     "deep": {"hidden_layer_sizes": (4, 3)},
     "chains": {"n_chains": 2},
-    "left out": {"residuals": "loo"},
     "means only": {"residuals": None},
 }
 
@@ -77,7 +76,7 @@ def test_classes_are_saved_and_exported_too(tmp_path):
 
 
 @pytest.mark.usefixtures("few_folds")
-@pytest.mark.parametrize("residuals", ["crossfit", "loo"])
+@pytest.mark.parametrize("residuals", ["crossfit", "training"])
 def test_a_precomputed_kernel_predicts_as_the_kernel_does(residuals, tmp_path, monkeypatch):
     """From the same start, which otherwise holds a little of X."""
     start = kstonet.targets.initial_latents
@@ -97,7 +96,7 @@ def test_a_precomputed_kernel_predicts_as_the_kernel_does(residuals, tmp_path, m
 
 
 @pytest.mark.usefixtures("few_folds")
-@pytest.mark.parametrize("residuals", ["crossfit", "loo"])
+@pytest.mark.parametrize("residuals", ["crossfit", "training"])
 def test_rows_of_weight_zero_of_a_precomputed_kernel_are_not_kept(residuals):
     """They stay columns of the matrix, with neither a coefficient nor a part in the variance, whatever their targets."""
     rows, targets = two_targets(60)
@@ -133,8 +132,7 @@ def test_a_schedule_of_C_is_refused():
         KStoNetRegressor(tuning="none", **FAST, C=lambda t: 10.0 / (t + 1)).fit(*two_targets())
 
 
-@pytest.mark.parametrize("residuals", ["crossfit", "loo"])
-def test_intervals_cover(residuals):
+def test_intervals_cover():
     """Ten training sets of 100 rows, 200 new rows each.
 
     Were the coverage of every model 0.9, the share of all rows inside would lie outside the bounds in one of 1,000 runs at
@@ -143,7 +141,7 @@ def test_intervals_cover(residuals):
     inside = []
     for seed in range(10):
         rows, targets = make_measurement_error(300, random_state=seed)
-        model = KStoNetRegressor(tuning="none", loss="squared", C=2.0, max_iter=10, residuals=residuals, random_state=seed)
+        model = KStoNetRegressor(tuning="none", loss="squared", C=2.0, max_iter=10, random_state=seed)
         low, high = model.fit(rows[:100], targets[:100]).predict_interval(rows[100:], coverage=0.9).T
         inside.append(np.mean((low <= targets[100:]) & (targets[100:] <= high)))
     lowest, highest = binom.ppf([0.0005, 0.9995], 200, 0.9) / 200

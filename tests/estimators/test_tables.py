@@ -31,7 +31,7 @@ pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
 pytestmark = pytest.mark.usefixtures("few_folds", "few_steps")  # how good choices and intervals are is tested elsewhere
-QUICK = {"max_iter": 3, "n_average": 2, "n_imputation_steps": 5, "residuals": "loo", "random_state": 0}
+QUICK = {"max_iter": 3, "n_average": 2, "n_imputation_steps": 5, "residuals": "training", "random_state": 0}
 NETWORKS = [
     KStoNetRegressor((2,), tuning="none", **QUICK),
     KStoNetClassifier((2,), tuning="none", **QUICK),

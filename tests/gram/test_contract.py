@@ -159,7 +159,7 @@ def test_a_class_that_lacks_a_part_of_the_protocol_is_no_gram():
 # -- the whole estimator on the Grams that it can choose -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("residuals", ["loo", "crossfit"])
+@pytest.mark.parametrize("residuals", ["training", "crossfit"])
 def test_networks_do_not_depend_on_the_gram(residuals):
     """Left-out residuals, intervals and predictions of the same training."""
     pytest.importorskip("torch", reason="torch is an extra; make test-torch installs a CPU build")

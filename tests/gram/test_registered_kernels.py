@@ -82,7 +82,8 @@ def test_tuning_knows_them():
 @pytest.mark.parametrize("kernel", ["rational_quadratic", "cosine", "exponential"])
 def test_fit_intervals_save_and_load(kernel, tmp_path):
     pytest.importorskip("safetensors")
-    model = KStoNetRegressor(tuning="none", kernel=kernel, max_iter=4, n_average=2, residuals="loo", random_state=0).fit(X, Y)
+    short = {"max_iter": 4, "n_average": 2, "residuals": "training", "random_state": 0}
+    model = KStoNetRegressor(tuning="none", kernel=kernel, **short).fit(X, Y)
     kstonet.save(model, tmp_path / "model.kstonet")
     loaded = kstonet.load(tmp_path / "model.kstonet")
     np.testing.assert_array_equal(loaded.predict_interval(NEW), model.predict_interval(NEW))

@@ -93,15 +93,13 @@ def models() -> list[Any]:
                 X, Y[:, 0]
             ),
             quick(KStoNetClassifier, hidden_layer_sizes=(3,)).fit(X, LABELS, np.linspace(0.5, 1.5, len(X))),
-            quick(StoNetRegressor, hidden_layer_sizes=(3,), residuals="loo").fit(X, Y[:, 0]).calibrate(),
+            quick(StoNetRegressor, hidden_layer_sizes=(3,)).fit(X, Y[:, 0]).calibrate(),
             quick(KStoNetRegressor, target_transform="log", tuning="none").fit(X, Y[:, 0] + 2.0),
             quick(StoNetClassifier, hidden_layer_sizes=(3,), kernel="rbf", residuals=None).fit(X, LABELS == "low"),
             MultiTargetSVR(length_scale=[1.0, 2.0, 3.0]).fit(X, Y),
             quick(KStoNetClassifier, ordinal=True).fit(X, np.digitize(X[:, 0], [-0.5, 0.5])),
             quick(KStoNetRegressor, residuals=None).fit(pd.DataFrame({"a": X[:, 0], "b": LABELS}), Y[:, 0]),
-            quick(KStoNetRegressor, residuals="loo", loss="squared", C=5.0, solver=LowRank(rank=8, leaf_rows=12)).fit(
-                X, Y[:, 0]
-            ),
+            quick(KStoNetRegressor, loss="squared", C=5.0, solver=LowRank(rank=8, leaf_rows=12)).fit(X, Y[:, 0]),
             quick(KStoNetRegressor, residuals=None, loss="squared", C=5.0, solver=Iterative(rank=8, leaf_rows=12)).fit(
                 X, Y[:, 0]
             ),

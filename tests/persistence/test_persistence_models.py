@@ -59,7 +59,7 @@ def test_a_loaded_svr_can_be_refitted(fitted, tmp_path):
 
 
 def test_leftovers_of_an_earlier_fit_are_not_stored(tmp_path):
-    model = quick(StoNetRegressor, residuals="loo").fit(X, Y)
+    model = quick(StoNetRegressor).fit(X, Y)
     for residuals in ("training", None):
         model.set_params(residuals=residuals, hidden_layer_sizes=(2,)).fit(X[:, :2], Y[:, 0])
         save(model, tmp_path / "m.kstonet")

@@ -101,3 +101,13 @@ def test_files_without_a_variance_scale_have_the_one_of_their_time():
 def test_there_are_stored_files():
     assert {path.name for path in DATA.glob("v1_*.kstonet")} == {f"v1_{name}.kstonet" for name in layouts.LAYOUTS}
     assert kstonet.load is load
+
+
+@pytest.mark.parametrize("name", ["regressor_units", "classifier_loo", "stonet_loo"])
+def test_a_kind_of_residuals_that_is_gone_stays_in_what_was_learnt(name):
+    """The model answers as before (``tests/reference``); another fit uses cross-fitted residuals."""
+    model = load(Path(__file__).parents[1] / "reference" / "stored" / f"{name}.kstonet")
+    assert (model.residuals, model.trained_.residuals) == ("crossfit", "loo")
+    model._check_parameters()
+    with pytest.raises(ValueError, match="residuals='loo' must be"):
+        model.set_params(residuals="loo")._check_parameters()

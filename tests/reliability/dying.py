@@ -32,7 +32,7 @@ PLAIN: dict[str, Any] = {"tuning": "none", "hidden_layer_sizes": 3, "random_stat
 SEARCH: dict[str, Any] = {"kernel": ["rbf"], "length_scale": [None], "C": [1, 10], "hidden_layer_sizes": [(3,)], "cv": 2}
 MODELS: dict[str, Any] = {
     "support vector regressions": KStoNetRegressor(**PLAIN, max_iter=4, n_average=2, n_chains=2),
-    "early stopping": KStoNetRegressor(**PLAIN, max_iter=12, tol=0.05, n_iter_no_change=3, residuals="loo"),
+    "early stopping": KStoNetRegressor(**PLAIN, max_iter=12, tol=0.05, n_iter_no_change=3, residuals="crossfit"),
     "first call": KStoNetRegressor(max_iter=5, random_state=0),
     "search": KStoNetRegressor(C="tune", noise_variance="tune", hidden_layer_sizes=3, max_iter=6, random_state=0),
     "own search": KStoNetRegressorCV(KStoNetRegressor(max_iter=4, residuals=None), **SEARCH, random_state=0),

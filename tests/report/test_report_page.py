@@ -167,7 +167,11 @@ def two_classes(X, y):
         (lambda: StoNetClassifier(**FAST), two_classes, "The classes one by one"),
         (lambda: KStoNetClassifier(tuning="none", residuals=None, **FAST), two_classes, "No intervals"),
         (lambda: KStoNetRegressor(tuning="none", residuals=None, **FAST), None, "without intervals"),
-        (lambda: KStoNetRegressor((4, 2), tuning="none", residuals="loo", **FAST), None, "3 inputs – 4 – 2 hidden – 1 target"),
+        (
+            lambda: KStoNetRegressor((4, 2), tuning="none", residuals="training", **FAST),
+            None,
+            "3 inputs – 4 – 2 hidden – 1 target",
+        ),
         (
             lambda: KStoNetRegressor(tuning="none", C=[1, 2, 3, 4, 5], gamma=[0.1] * 4 + [0.3], **FAST),
             None,
@@ -250,7 +254,7 @@ def test_chosen_values_are_told(numeric):
 def test_the_model_of_a_first_call(numeric):
     """With a squared loss every row is a support vector, and C is none of an SVR's."""
     _, X, y, X_test, y_test = numeric
-    model = KStoNetRegressor(random_state=0, residuals="loo").fit(X, y)
+    model = KStoNetRegressor(random_state=0, residuals="training").fit(X, y)
     page = check(build_report(model, X_test, y_test))
     for said in ("all training rows (squared loss)", "None, chosen: squared", "C = 10, ε = 0.01", model.tuning_["reason"]):
         assert said in page.text, said

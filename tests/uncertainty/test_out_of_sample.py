@@ -41,7 +41,7 @@ def exact_states(problem, settings):
     train(problem, replace(settings, residuals=None), [last])
     states = [state for chain in last.chains.values() for state in chain]
     firsts = [state.network.first for state in states]
-    solved = firsts[-1].exact(firsts, None, [state.latents[0] for state in states], None, every=True)
+    solved = firsts[-1].exact(firsts, None, [state.latents[0] for state in states], None)
     return [
         replace(state, network=Network((first, *state.network.uppers))) for state, first in zip(states, solved, strict=True)
     ]

@@ -48,7 +48,7 @@ from kstonet.trained import TrainedNetwork
 from kstonet.training import Resumption, train
 
 WITHOUT_EFFECT = ("checkpoint", "callback", "n_jobs", "verbose")  # parameters that do not change the result
-RESIDUALS = ("auto", "crossfit", "loo", "training", None)
+RESIDUALS = ("auto", "crossfit", "training", None)
 
 
 @dataclass(frozen=True)
@@ -189,13 +189,6 @@ class BaseStoNet(
     def _train(self, rows: Rows, validation: Rows | None, observers: Sequence[Observer]) -> None:
         """Choose what is to be chosen, train, and keep the record."""
         self._check_parameters()
-        if self.residuals == "loo":
-            warnings.warn(
-                "residuals='loo' is deprecated since 0.1 and will be removed in 0.3: with a large C its 95 % intervals cover "
-                "90 to 100 %. Use residuals='crossfit'.",
-                FutureWarning,
-                stacklevel=4,
-            )
         problem, given = self._problem(rows), self._settings()
         resumption = self._resumption(problem, self._asked())
         ends, publisher = Ends(), _Publisher(self)

@@ -22,7 +22,7 @@ INTERVALS = {
     None: "none",
     "crossfit": "from cross-fitted residuals",
     "local": "from cross-fitted residuals, with noise that depends on the features",
-    "loo": "from leave-one-out residuals",
+    "loo": "from leave-one-out residuals",  # in stored models only
     "training": "from residuals of the training rows; they may be too short",
 }
 LEVEL = 0.95

@@ -15,15 +15,14 @@ SHARED_PARAMETERS = """
     alpha : "auto", float or schedule, default="auto"
         Strength of the penalty, in scikit-learn's scaling. "auto" is 0.1·residual·√(log(inputs)/n), the order that the theory
         asks for, with the residual of the current fit.
-    residuals : {"auto", "local", "crossfit", "loo", "training", None}, default="auto"
+    residuals : {"auto", "local", "crossfit", "training", None}, default="auto"
         Which residuals prediction intervals are learnt from, and what is learnt from them. "crossfit": training goes on for
         three iterations with each of five folds hidden (ten in regressions of fewer than 1,000 rows), and the hidden rows are
         predicted. "local", for regressions: the same residuals, and the size of the noise may differ from place to place, with
         two tails of their own where errors are skewed; both only as far as the residuals show it. "auto" is "local" for a
-        K-StoNet that chooses what is left out (``tuning``), and "crossfit" otherwise. "loo", deprecated: every row is left
-        out of the last refit of the first layer, in closed form; coverage suffers at a large ``C``. "training": plain training
-        residuals, as in the paper; they are far too small where the network nearly interpolates. None prepares no intervals:
-        training is faster, and the model predicts means only.
+        K-StoNet that chooses what is left out (``tuning``), and "crossfit" otherwise. "training": plain training residuals, as
+        in the paper; they are far too small where the network nearly interpolates. None prepares no intervals: training is
+        faster, and the model predicts means only.
     sampler : {"sghmc", "mala", "hmc", "gibbs"}, default="sghmc"
         How hidden values are drawn: the paper's momentum update, eq. (imputationeq); the Langevin and the Hamiltonian algorithm
         with an accept step; or slice draws, one coordinate at a time. :func:`kstonet.imputation.register_sampler` adds others.

@@ -200,17 +200,9 @@ class FirstLayer(Layer, Protocol):
         ...
 
     def exact(
-        self,
-        versions: Sequence[Any],
-        inputs: Any,
-        outputs: Sequence[np.ndarray],
-        sample_weight: np.ndarray | None,
-        every: bool,
+        self, versions: Sequence[Any], inputs: Any, outputs: Sequence[np.ndarray], sample_weight: np.ndarray | None
     ) -> list[Self]:
-        """The versions as prediction and intervals need them: at least the last one solved to its exact support.
-
-        ``every`` demands it of all versions.
-        """
+        """The versions as prediction and intervals need them: at least the last one solved to its exact support."""
         ...
 
     def expansion(self, versions: Sequence[Any], inputs: Any) -> Expansion:

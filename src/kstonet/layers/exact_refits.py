@@ -30,12 +30,7 @@ class ExactRefits:
         return [version.refit(inputs, values, weights) for version, values, weights in each]
 
     def exact(
-        self,
-        versions: Sequence[Any],
-        inputs: Any,
-        outputs: Sequence[np.ndarray],
-        sample_weight: np.ndarray | None,
-        every: bool,
+        self, versions: Sequence[Any], inputs: Any, outputs: Sequence[np.ndarray], sample_weight: np.ndarray | None
     ) -> list[Any]:
         """As they are."""
         return list(versions)

@@ -255,12 +255,7 @@ class KernelLayer(FittedRows):
         return latents
 
     def exact(
-        self,
-        versions: Sequence[Self],
-        inputs: Any,
-        outputs: Sequence[np.ndarray],
-        sample_weight: np.ndarray | None,
-        every: bool,
+        self, versions: Sequence[Self], inputs: Any, outputs: Sequence[np.ndarray], sample_weight: np.ndarray | None
     ) -> list[Self]:
         """Solve the versions anew with exact support sets.
 
@@ -268,7 +263,7 @@ class KernelLayer(FittedRows):
         nearly every row supports a unit of some version, because the model keeps all rows then.
         """
         rows = np.any([version.supporting_rows for version in versions], axis=0)
-        first = len(versions) - 1 if rows.mean() > NEARLY_ALL and not every else 0
+        first = len(versions) - 1 if rows.mean() > NEARLY_ALL else 0
         weights = [sample_weight] * (len(versions) - first)
         solved = self.refit_versions(versions[first:], inputs, outputs[first:], weights, support=True)
         return [*versions[:first], *solved]

@@ -146,6 +146,8 @@ def decoded(description: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any:
     )
     if description.get("version") == 1 and layout.estimator in NETWORKS:
         attributes = upgraded(attributes, parameters.get("residuals"))
+    if parameters.get("residuals") == "loo":  # a kind that is gone: what it has learnt stays, another fit needs another kind
+        parameters["residuals"] = "crossfit"
     known = inspect.signature(layout.estimator).parameters
     if not parameters.keys() <= known.keys():
         raise ModelFileError(f"unknown parameters: {', '.join(sorted(parameters.keys() - known.keys()))}. Update kstonet.")

@@ -116,23 +116,22 @@ class IntervalCalibration:
 
     @classmethod
     def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> Self:
-        """From the residuals asked for: "local", "crossfit", "loo" or "training"."""
+        """From the residuals asked for: "local", "crossfit" or "training"."""
         if residuals == "training":
             fitted = np.mean([state.network.forward(end.inputs)[-1] for state in end.states], axis=0)
             noise = NoiseModel.of_training(end.outputs - fitted, end.weights)
             return cls(noise, StudentFactor(noise.df), error=np.sqrt(np.diagonal(noise.covariance)))
         kernels, local = [part.kernel for part in uncertainty.expansion.parts], residuals == "local"
-        crossfit, n, last = residuals in ("crossfit", "local"), len(end.outputs), end.states[-1]
+        n, last = len(end.outputs), end.states[-1]
         ridge = isinstance(last.network.first, RidgeLayer)
-        exact = last.rest_after == 0 and end.growth is not None  # rows left out one at a time say it all
-        singly = exact or not crossfit
+        singly = last.rest_after == 0 and end.growth is not None  # rows left out one at a time say it all
         if not singly and (n > MANY_ROWS or (ridge and n >= SOME_ROWS)):
             return cls._of_some(end, uncertainty, kernels, local=local)
         moments, outputs = left_out_moments(uncertainty, end.states, end.inputs), end.outputs
         if not singly:
             loop = end.inputs, outputs, end.settings, end.weights
             moments = replace(moments, mean=cross_fitted(last, *loop, regression_folds(n), end.run))
-        if crossfit and end.growth is not None:
+        if end.growth is not None:
             outputs = _further(outputs, moments.mean, end.growth, end.weights)
         return cls.of_residuals(outputs, moments, end.weights, (kernels, end.X) if local else None)
 
@@ -316,13 +315,10 @@ class ProbabilityCalibration:
 
     @classmethod
     def learn(cls, end: TrainingEnd, uncertainty: NetworkUncertainty, residuals: str) -> ProbabilityCalibration:
-        """From out-of-sample logits: "crossfit" or "loo"; "training" learns nothing."""
+        """From out-of-sample logits; "training" learns nothing."""
         if residuals == "training":
             return cls()
-        if residuals == "crossfit":
-            logits = out_of_sample_logits(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, end.run)
-        else:
-            logits = left_out_moments(uncertainty, end.states, end.inputs).mean
+        logits = out_of_sample_logits(end.states[-1], end.inputs, end.outputs, end.settings, end.weights, end.run)
         predicted: tuple[np.ndarray, ...] = (logits, end.outputs)
         if end.weights is not None:
             predicted = tuple(part[end.weights > 0] for part in (logits, end.outputs, end.weights))
