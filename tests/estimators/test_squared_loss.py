@@ -5,11 +5,11 @@ import pytest
 from scipy.stats import binom
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-import kstonet.targets
 from kstonet import KStoNetClassifier, KStoNetRegressor
 from kstonet.datasets import make_measurement_error
 from kstonet.onnx_export import to_onnx
 from kstonet.persistence import load, save
+from kstonet.targets import numbers
 
 FAST = {"max_iter": 4, "n_average": 2, "n_imputation_steps": 3, "random_state": 0, "loss": "squared"}
 
@@ -79,8 +79,8 @@ def test_classes_are_saved_and_exported_too(tmp_path):
 @pytest.mark.parametrize("residuals", ["crossfit", "training"])
 def test_a_precomputed_kernel_predicts_as_the_kernel_does(residuals, tmp_path, monkeypatch):
     """From the same start, which otherwise holds a little of X."""
-    start = kstonet.targets.initial_latents
-    monkeypatch.setattr("kstonet.targets.initial_latents", lambda rng, X, *rest: start(rng, np.zeros((len(X), 1)), *rest))
+    start = numbers.initial_latents
+    monkeypatch.setattr(numbers, "initial_latents", lambda rng, X, *rest: start(rng, np.zeros((len(X), 1)), *rest))
     rows, targets = two_targets()
     scaled = (rows - rows[:60].mean(axis=0)) / rows[:60].std(axis=0)
     values = laplacian_kernel(scaled, scaled[:60], gamma=0.5)
