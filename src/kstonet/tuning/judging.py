@@ -148,9 +148,9 @@ class Rows:
                 other = self.judge(replace(best, scales=best.scales * factor))
                 if other is None or ahead(other, best) <= HARDLY_LUCK:
                     break
-                best = self.with_best_ridge(other)
+                best = other
             if best is not candidate:
-                return best
+                return self.with_best_ridge(best)
         return candidate
 
     def learned(self, start: Candidate, objective: Objective, max_iter: int) -> Candidate:
