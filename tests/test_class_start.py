@@ -5,9 +5,10 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, make_moons
+from sklearn.datasets import load_breast_cancer, load_digits, make_moons
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import train_test_split
 
 from kstonet import KStoNetClassifier
 from kstonet.class_start import class_latents, class_units, hidden_rows, some_of_many
@@ -187,3 +188,11 @@ def test_latent_values_have_the_spread_of_one(classes, units):
     values = class_latents(np.random.default_rng(0), indicators, None, units, get_activation("softplus"))
     assert values.shape == (1000, units)
     np.testing.assert_allclose(values.std(axis=0).mean(), 1.0, atol=0.25)
+
+
+def test_whether_iterations_help_does_not_depend_on_the_seed():
+    """The rows that are hidden decide it: with other ones for every seed, one of these two networks rested and one did not."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, new, y, _ = train_test_split(X, y, test_size=0.25, stratify=y, random_state=1)
+    one, other = (KStoNetClassifier(random_state=seed, residuals=None).fit(X, y) for seed in (0, 10))
+    np.testing.assert_allclose(one.predict_proba(new), other.predict_proba(new), rtol=1e-9)
