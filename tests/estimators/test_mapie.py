@@ -112,6 +112,19 @@ def test_mapie_gives_the_intervals_of_calibrate(regressor, rows):
     np.testing.assert_allclose(intervals, model.calibrate(Xc, yc).predict_interval(Xt, LEVELS), rtol=1e-9)
 
 
+def test_mapie_on_each_group_gives_the_intervals_of_groups(regressor, rows):
+    """Calibration by groups is split conformal prediction in each of them, here of 199 rows."""
+    _, (Xc, yc), (Xt, _) = rows
+    Xc, yc = Xc[:398], yc[:398]
+    known, asked = np.arange(len(Xc)) % 2, np.arange(len(Xt)) % 2
+    bounds = copy.copy(regressor).calibrate(Xc, yc, groups=known).predict_interval(Xt, LEVELS, groups=asked)
+    for group in (0, 1):
+        split = SplitConformalRegressor(regressor, confidence_level=LEVELS, conformity_score="std_normalized")
+        split.conformalize(Xc[known == group], yc[known == group])
+        intervals = split.predict_interval(Xt[asked == group])[1]
+        np.testing.assert_allclose(intervals, bounds[asked == group], rtol=1e-9, atol=1e-9)
+
+
 def test_mapie_fits_pipelines_and_passes_weights_on(rows):
     (X, y), (Xc, yc), (Xt, _) = rows
     weights = np.where(X[:, 0] > 0, 2.0, 1.0)
