@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kstonet.targets import ClassTargets
-from kstonet.tuning.judging import HARDLY_LUCK, WIDTH_STEP, WIDTHS, Rows, ahead, best_of_families
+from kstonet.tuning.judging import HARDLY_LUCK, NARROWER, WIDTHS, Rows, ahead, best_of_families
 from kstonet.tuning.log_loss import LeftOutLogLoss
 from kstonet.tuning.screening_ridge import RIDGES, ridge_fit
 from kstonet.tuning.stationary import FAMILIES
@@ -59,25 +59,23 @@ def class_rows(n):
     return Rows(X, Y, None, LeftOutLogLoss.of(targets, codes, Y, None))
 
 
-@pytest.mark.parametrize("factor", [0.2, 5.0])
-def test_widths_change_as_long_as_the_log_loss_clearly_falls(factor):
+def test_kernels_become_narrower_as_long_as_the_log_loss_clearly_falls():
     every = class_rows(600)
     start = every.best_width(FAMILIES["matern32"])
-    far = every.judge(replace(start, scales=factor * start.scales))
-    found = every.with_best_width(far)
-    assert ahead(found, far) > HARDLY_LUCK
-    way = np.sign(np.log(found.scales[0] / far.scales[0]))
-    assert way == -np.sign(np.log(factor))
-    further = every.judge(replace(found, scales=found.scales * WIDTH_STEP**way))
-    assert ahead(further, found) <= HARDLY_LUCK
+    wide = every.judge(replace(start, scales=start.scales / 5.0))
+    found = every.narrowed(wide)
+    assert ahead(found, wide) > HARDLY_LUCK
+    assert found.scales[0] > 2.0 * wide.scales[0]
+    assert ahead(every.judge(replace(found, scales=found.scales * NARROWER)), found) <= HARDLY_LUCK
     assert found.score < 1.05 * start.score
+    assert every.narrowed(found) is found
 
 
-def test_a_width_that_suits_the_rows_stays():
+def test_a_narrow_kernel_stays():
     every = class_rows(300)
-    start = every.with_best_ridge(every.best_width(FAMILIES["rbf"]))
-    settled = every.with_best_width(start)
-    assert every.with_best_width(settled) is settled
+    start = every.best_width(FAMILIES["rbf"])
+    narrow = every.judge(replace(start, scales=5.0 * start.scales))
+    assert every.narrowed(narrow) is narrow
 
 
 def test_learning_keeps_the_prior_of_its_start():

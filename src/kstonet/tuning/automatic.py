@@ -12,7 +12,7 @@ Every candidate is judged by the leave-one-out error of its kernel ridge regress
 4. the best of these by the leave-one-out error itself, on rows that the evidence has not seen, where there are enough of them,
    and half way between both;
 5. what is left on all rows (up to a bound, which is higher for classes), with more and with less ridge; for classes, one width
-   for all features also narrower and wider, for it comes from few rows, and more of them show finer structure;
+   for all features also narrower, for it comes from few rows, and more of them show finer structure;
 6. for a regression, the best of them along directions instead of features (:mod:`~kstonet.tuning.directions`), and of all that
    was judged on these rows those that are best together (:mod:`~kstonet.tuning.verdict`).
 

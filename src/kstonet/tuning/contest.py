@@ -213,13 +213,13 @@ class Contest:
         return [*polished, *judged, *([] if unseen else finalists)]
 
     def settled(self, finalists: list[Candidate], plain: list[Candidate]) -> list[Candidate]:
-        """The best two of different families, with their best ridges; for classes with widths that more rows have shown."""
+        """The best two of different families, with their best ridges; for classes with widths that suit all rows."""
         best = self.each(self._with_best_ridge, best_of_families(finalists)[:LAST])
         if self.classes and best[0].relevance != "none":
             needed = CLEARLY_WITH_MANY if self.per_scale >= ENOUGH_PER_SCALE else CLEARLY_FOR_CLASSES
             best = _clearly_better(best, self.each(self._with_best_ridge, plain[:LAST]), needed)
         if self.classes and self.n > MORE_ROWS:
-            best = self.each(lambda one: self.final.with_best_width(one) if one.relevance == "none" else one, best)
+            best = self.each(lambda one: self.final.narrowed(one) if one.relevance == "none" else one, best)
         return best
 
     def _with_best_ridge(self, one: Candidate) -> Candidate | None:
