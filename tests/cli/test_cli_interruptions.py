@@ -6,10 +6,11 @@ import signal
 import pytest
 
 import kstonet
-from kstonet import observers, targets
+from kstonet import observers
 from kstonet.cli import predict
 from kstonet.estimators.callbacks import UserCallback
 from kstonet.layers.ridge import RidgeLayer
+from kstonet.targets import numbers
 from kstonet.tuning import joined, judging
 from kstonet.uncertainty import calibration
 from kstonet.uncertainty.network import NetworkUncertainty
@@ -65,7 +66,7 @@ def test_while_it_trains(fit, interrupt, quiet):
 
 
 def test_before_the_first_iteration(fit, interrupt):
-    interrupt(targets, "stacked_start")
+    interrupt(numbers, "stacked_start")
     result, columns = fit()
     assert columns is None
     assert result.stdout == ""
